@@ -1,0 +1,71 @@
+// Package host is the machine: CPU threads that we may use, memory limits, the one budget, and arenas.
+package host
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// Arena is one anonymous mapping outside the Go heap, cut into slices from its start. Big buffers live
+// here so that the garbage collector neither scans nor copies them and memory returns to the system at
+// Close. Not safe for concurrent use.
+type Arena struct {
+	block []byte
+	used  int64
+}
+
+// arenaAlign keeps every slice on a cache line of its own.
+const arenaAlign = 64
+
+// NewArena maps size bytes (0 is legal). Fails with NoMemory.
+func NewArena(size int64) (*Arena, error) {
+	if size == 0 {
+		return &Arena{}, nil
+	}
+	block, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, status.Wrap(status.NoMemory, "host.NewArena", "", err)
+	}
+	// Fewer TLB misses where the system allows it; harmless where not.
+	_ = unix.Madvise(block, unix.MADV_HUGEPAGE)
+	return &Arena{block: block}, nil
+}
+
+// SliceBytes is what Alloc takes from an arena for n elements of T, alignment included.
+func SliceBytes[T any](n int) int64 {
+	var zero T
+	return (int64(n)*int64(unsafe.Sizeof(zero)) + arenaAlign - 1) &^ (arenaAlign - 1)
+}
+
+// Alloc cuts n elements of T from the arena; the memory is zero the first time it is handed out. T must
+// hold no Go pointers. An arena that is too small is a defect of the plan: Internal, by panic.
+func Alloc[T any](a *Arena, n int) []T {
+	size := SliceBytes[T](n)
+	status.Check(a.used+size <= int64(len(a.block)), "host.Alloc", "the plan to cover every slice")
+	if n == 0 {
+		return nil
+	}
+	p := unsafe.Pointer(&a.block[a.used])
+	a.used += size
+	return unsafe.Slice((*T)(p), n)
+}
+
+// Used is the number of bytes handed out.
+func (a *Arena) Used() int64 { return a.used }
+
+// Mark and Release give the slices cut since Mark back, last in first out. Their content stays.
+func (a *Arena) Mark() int64 { return a.used }
+
+// Release returns the arena to an earlier Mark.
+func (a *Arena) Release(mark int64) { a.used = mark }
+
+// Close unmaps the block. The arena's slices must not be used any more; closing twice is legal.
+func (a *Arena) Close() {
+	if a.block != nil {
+		_ = unix.Munmap(a.block)
+		a.block, a.used = nil, 0
+	}
+}

@@ -22,13 +22,7 @@ const (
 	CountBytes = 4   // u32, big-endian
 	G1Bytes    = 96  // x, y: 48 bytes each, big-endian; flags in the three top bits of the first byte
 	G2Bytes    = 192 // x.c1, x.c0, y.c1, y.c0
-	// VKFixedBytes are alpha_g1, beta_g1, beta_g2, gamma_g2, delta_g1, delta_g2.
-	VKFixedBytes = 3*G1Bytes + 3*G2Bytes
 )
-
-// maxInputs bounds the ic points before memory is taken for them: forty times the largest circuit of the
-// network (WindowPoSt 32 GiB has 25 840).
-const maxInputs = 1 << 20
 
 // maxLogDomain is the two-adicity of the scalar field: no larger domain exists.
 const maxLogDomain = 32
@@ -43,7 +37,7 @@ func PointBytes(b groth16.Block) int {
 
 // VKBytes is the size of a verifying key with ic points for inputs public variables, the constant one
 // included.
-func VKBytes(inputs int) int64 { return VKFixedBytes + CountBytes + int64(inputs)*G1Bytes }
+func VKBytes(inputs int) int64 { return groth16.VKHeadBytes + int64(inputs)*G1Bytes }
 
 // Counts are the numbers of points of a parameter set.
 type Counts struct {
@@ -313,128 +307,42 @@ var (
 	_ [G2Bytes]byte = [unsafe.Sizeof(bls.G2Affine{})]byte{}
 )
 
-// EncodeVK returns the bytes of a key as they stand in a .vk file and at the head of a .params file.
-func EncodeVK(vk *groth16.VerifyingKey) []byte {
-	out := make([]byte, VKBytes(len(vk.IC)))
-	at := out
-	for _, field := range vkFields(vk) {
-		if field.g1 != nil {
-			EncodeG1Uncompressed(at, field.g1)
-			at = at[G1Bytes:]
-		} else {
-			EncodeG2Uncompressed(at, field.g2)
-			at = at[G2Bytes:]
-		}
-	}
-	binary.BigEndian.PutUint32(at, uint32(len(vk.IC)))
-	at = at[CountBytes:]
-	for i := range vk.IC {
-		EncodeG1Uncompressed(at[i*G1Bytes:], &vk.IC[i])
-	}
-	return out
-}
-
-// WriteVK writes the bytes of EncodeVK to w. Errors are w's.
+// WriteVK writes a key to w as it stands in a .vk file and at the head of a .params file. Errors are w's.
 func WriteVK(w io.Writer, vk *groth16.VerifyingKey) error {
-	_, err := w.Write(EncodeVK(vk))
+	_, err := w.Write(groth16.AppendVK(nil, vk))
 	return err
 }
 
-// vkField is one of the six points at the head of a key; one of g1, g2 is set.
-type vkField struct {
-	name string
-	g1   *bls.G1Affine
-	g2   *bls.G2Affine
-}
-
-// vkFields lists the six points in the order of the file.
-func vkFields(vk *groth16.VerifyingKey) [6]vkField {
-	return [6]vkField{
-		{"alpha_g1", &vk.AlphaG1, nil}, {"beta_g1", &vk.BetaG1, nil},
-		{"beta_g2", nil, &vk.BetaG2}, {"gamma_g2", nil, &vk.GammaG2},
-		{"delta_g1", &vk.DeltaG1, nil}, {"delta_g2", nil, &vk.DeltaG2},
-	}
-}
-
-// DecodeVK reads a key from the start of data and returns its size; what follows is not looked at. Every
-// point is on the curve, of order r and not infinity. Errors are of kind Params and name the point, as
-// "vk.ic[3]", or the byte at which data ends too early; the caller adds the file.
-func DecodeVK(data []byte) (vk *groth16.VerifyingKey, size int, err error) {
-	const op = "params.DecodeVK"
-	if len(data) < VKFixedBytes+CountBytes {
-		return nil, 0, status.New(status.Params, op, "vk", fmt.Sprintf("%d bytes before the ic points", VKFixedBytes+CountBytes), fmt.Sprintf("%d (truncated)", len(data)))
-	}
-	vk = new(groth16.VerifyingKey)
-	at := data
-	for _, field := range vkFields(vk) {
-		var f fault
-		if field.g1 != nil {
-			f = decodeExactG1(field.g1, (*[G1Bytes]byte)(at))
-			at = at[G1Bytes:]
-		} else {
-			f = decodeExactG2(field.g2, (*[G2Bytes]byte)(at))
-			at = at[G2Bytes:]
-		}
-		if f != faultNone {
-			return nil, 0, status.New(status.Params, op, "vk."+field.name, f.want(), f.got())
-		}
-	}
-	count := int64(binary.BigEndian.Uint32(at))
-	at = at[CountBytes:]
-	if count < 1 || count > maxInputs {
-		return nil, 0, status.New(status.Params, op, "vk.ic", fmt.Sprintf("1 to %d points", maxInputs), fmt.Sprint(count))
-	}
-	if int64(len(at)) < count*G1Bytes {
-		return nil, 0, status.New(status.Params, op, "vk.ic", fmt.Sprintf("%d points, %d bytes", count, VKBytes(int(count))), fmt.Sprintf("%d bytes (truncated)", len(data)))
-	}
-	vk.IC = make([]bls.G1Affine, count)
-	for i := range vk.IC {
-		if f := decodeExactG1(&vk.IC[i], (*[G1Bytes]byte)(at[i*G1Bytes:])); f != faultNone {
-			return nil, 0, status.New(status.Params, op, fmt.Sprintf("vk.ic[%d]", i), f.want(), f.got())
-		}
-	}
-	return vk, int(VKBytes(int(count))), nil
-}
-
-func decodeExactG1(p *bls.G1Affine, src *[G1Bytes]byte) fault {
-	if f := decodeG1(p, src); f != faultNone {
-		return f
-	}
-	if !p.IsInSubGroup() {
-		return faultSubgroup
-	}
-	return faultNone
-}
-
-func decodeExactG2(p *bls.G2Affine, src *[G2Bytes]byte) fault {
-	if f := decodeG2(p, src); f != faultNone {
-		return f
-	}
-	if !p.IsInSubGroup() {
-		return faultSubgroup
-	}
-	return faultNone
-}
-
-// ReadVK reads one key from r, with the checks of DecodeVK, and nothing beyond it. Memory grows with what
-// r really delivers, not with the count that it claims.
+// ReadVK reads one key from r, with the checks of groth16.DecodeVK, and nothing beyond it. Memory grows
+// with what r really delivers, not with the count that it claims.
 func ReadVK(r io.Reader) (*groth16.VerifyingKey, error) {
+	data, err := readVKBytes(r)
+	if err != nil {
+		return nil, err
+	}
+	return groth16.DecodeVK(data)
+}
+
+// readVKBytes reads the bytes of one key; its points are not looked at.
+func readVKBytes(r io.Reader) ([]byte, error) {
 	const op = "params.ReadVK"
-	head := make([]byte, VKFixedBytes+CountBytes)
-	n, err := io.ReadFull(r, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+	head := make([]byte, groth16.VKHeadBytes)
+	if n, err := io.ReadFull(r, head); err != nil {
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return nil, status.New(status.Params, op, "vk", fmt.Sprintf("%d bytes before the ic points", len(head)), fmt.Sprintf("%d (truncated)", n))
+		}
 		return nil, status.Wrap(status.Params, op, "vk", err)
 	}
-	if n == len(head) {
-		count := int64(binary.BigEndian.Uint32(head[VKFixedBytes:]))
-		rest, err := io.ReadAll(io.LimitReader(r, min(count, maxInputs)*G1Bytes))
-		if err != nil {
-			return nil, status.Wrap(status.Params, op, "vk.ic", err)
-		}
-		head = append(head, rest...)
-	} else {
-		head = head[:n]
+	size, err := groth16.VKSize(head)
+	if err != nil {
+		return nil, err
 	}
-	vk, _, err := DecodeVK(head)
-	return vk, err
+	rest, err := io.ReadAll(io.LimitReader(r, int64(size-len(head))))
+	if err != nil {
+		return nil, status.Wrap(status.Params, op, "vk.ic", err)
+	}
+	if got := len(head) + len(rest); got != size {
+		return nil, status.New(status.Params, op, "vk.ic", fmt.Sprintf("%d bytes for %d points", size, (size-len(head))/G1Bytes), fmt.Sprintf("%d bytes (truncated)", got))
+	}
+	return append(head, rest...), nil
 }

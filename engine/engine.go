@@ -38,6 +38,9 @@ type ProveRequest struct {
 	IDs       *SectorIDs // nil: replica_id is taken from the C1; else it is recomputed and compared first
 	Params    ParamSource
 	R, S      []fr.Element // one a partition, for deterministic proofs; nil: crypto/rand
+	// OnChain asks for the proof that goes on chain: kinds that end in an aggregate of their partitions'
+	// proofs (non-interactive PoRep) are then refused as Unsupported, after parsing and before proving.
+	OnChain bool
 
 	Progress  func(Progress)                  // called from one goroutine at a time; may be nil
 	Partition func(index int, proof [192]byte) // each verified partition, in order, as soon as it is there; may be nil

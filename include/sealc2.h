@@ -1,0 +1,215 @@
+/* sealc2.h: the native interface of libsealc2, Groth16 proofs for sealed Filecoin sectors.
+ *
+ * Rules that hold for every function here:
+ *  - The result is a sealc2_status; everything else comes back through pointers that the caller owns.
+ *    Nothing is allocated for the caller, so nothing has to be freed; handles are closed.
+ *  - Handles are numbers, never pointers. 0 is no handle. A closed or invented handle is refused.
+ *  - Structs start with their size: set it to sizeof, and clear the rest (designated initialisers do).
+ *    Fields added by a later version read as zero when an older caller leaves them out.
+ *  - Input memory is borrowed until the function returns and may be changed or freed afterwards.
+ *  - Any thread may call any function, with 64 KiB of stack. Functions may run at the same time.
+ *  - Environment variables are read at the call, so setenv after loading the library is seen.
+ *  - In a child after fork without exec every call returns SEALC2_FORKED at once. Load after forking.
+ *  - The library is never unloaded: dlclose keeps it. sealc2_shutdown gives back what it holds.
+ *
+ * Environment (only where an argument does not say it):
+ *  FIL_PROOFS_PARAMETER_CACHE            parameter folder; unset or empty: /var/tmp/filecoin-proof-parameters/
+ *  FIL_PROOFS_VERIFY_PRODUCTION_PARAMS   1: hash each parameter file against the manifest, once a process
+ *  SEALC2_ALLOW_DEV_PARAMS               1: accept development parameters, which prove nothing to anyone
+ *  RAYON_NUM_THREADS                     CPU threads of an engine; unset or 0: the affinity mask and cgroup
+ *  RUST_LOG                              error, warn, info or debug: log lines on stderr; unset: none
+ */
+#ifndef SEALC2_H
+#define SEALC2_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Version of this header; sealc2_version has the library's. */
+#define SEALC2_VERSION "0.1.0"
+
+/* Bytes of one partition's proof: A (48), B (96), C (48), compressed. */
+#define SEALC2_PROOF_BYTES 192
+
+/* Whose fault a failure is, and so what can be done about it. */
+typedef enum sealc2_status {
+    SEALC2_OK = 0,
+    SEALC2_CALLER = 1,      /* an argument is wrong: NULL, length, unknown handle, contradiction */
+    SEALC2_INPUT = 2,       /* the C1 output, statement or proof is malformed or mismatched */
+    SEALC2_UNSATISFIED = 3, /* the vanilla proofs do not satisfy the circuit */
+    SEALC2_PARAMS = 4,      /* a parameter file is missing, damaged, of another circuit, or not allowed */
+    SEALC2_UNSUPPORTED = 5, /* well-formed, but nothing that this version does */
+    SEALC2_NO_DEVICE = 6,   /* the device asked for cannot be used */
+    SEALC2_NO_MEMORY = 7,   /* the budget can never hold what is needed */
+    SEALC2_CANCELLED = 8,   /* by sealc2_cancel, a callback, sealc2_close or sealc2_shutdown */
+    SEALC2_TIMEOUT = 9,     /* a wait ended before the result was there */
+    SEALC2_SELF_CHECK = 10, /* a finished proof failed verification: parameters or hardware */
+    SEALC2_FORKED = 11,     /* called in a child after fork without exec */
+    SEALC2_INTERNAL = 12    /* a defect of the library */
+} sealc2_status;
+
+typedef uint64_t sealc2_engine; /* an open engine */
+typedef uint64_t sealc2_job;    /* names one piece of work, so that another thread can cancel it */
+
+/* Where a failed call puts its text. A NULL sealc2_error, or one with a size that is too small, gets
+ * none. text is always NUL-terminated, cut at the end of a UTF-8 character if text_cap is too small. */
+typedef struct sealc2_error {
+    size_t size;     /* in: sizeof(sealc2_error) */
+    char *text;      /* in: caller's buffer, written only on failure; may be NULL */
+    size_t text_cap; /* in: its bytes, with the NUL */
+    size_t text_len; /* out: bytes of the whole text without the NUL, also when it was cut; 0 on success */
+} sealc2_error;
+
+/* Limits of an engine, fixed for its life. */
+typedef struct sealc2_config {
+    size_t size;         /* sizeof(sealc2_config) */
+    uint64_t threads;    /* CPU threads; 0: RAYON_NUM_THREADS, then the affinity mask and cgroup limit */
+    uint64_t host_bytes; /* host memory; 0: the cgroup limit or the machine's memory */
+    const char *device;  /* "cpu" or "auto"; NULL: "auto" */
+} sealc2_config;
+
+/* Whether development parameters, keys that are not in the public manifest, are accepted. */
+typedef enum sealc2_dev_params {
+    SEALC2_DEV_PARAMS_ENV = 0,   /* if SEALC2_ALLOW_DEV_PARAMS is 1 */
+    SEALC2_DEV_PARAMS_ALLOW = 1, /* accepted; each use is logged as a warning */
+    SEALC2_DEV_PARAMS_REFUSE = 2
+} sealc2_dev_params;
+
+/* One finished stage; valid only during the callback. */
+typedef struct sealc2_progress {
+    size_t size;         /* sizeof(sealc2_progress) of the library */
+    int32_t partition;   /* -1: a stage of the whole job */
+    int32_t partitions;
+    const char *stage;   /* "parse", "params", "expand", "evaluate", "quotient", ..., "verify" */
+    uint64_t elapsed_ns; /* that stage alone */
+    double done;         /* share of the whole job, 0 to 1 */
+} sealc2_progress;
+
+/* Callbacks of one sealc2_prove call. They come from threads of the library, one at a time, and never
+ * after the call has returned. 0 goes on, anything else cancels the job. Inside a callback only
+ * sealc2_cancel, sealc2_version and sealc2_status_name may be called; others return SEALC2_CALLER. */
+typedef int32_t (*sealc2_progress_fn)(void *user, const sealc2_progress *progress);
+/* A verified partition, in partition order, as soon as it is there. */
+typedef int32_t (*sealc2_partition_fn)(void *user, uint32_t partition, const uint8_t proof[SEALC2_PROOF_BYTES]);
+
+/* One sector to prove. */
+typedef struct sealc2_prove_request {
+    size_t size;               /* sizeof(sealc2_prove_request) */
+    const uint8_t *c1;         /* C1 output: its JSON, or lotus-bench's wrapping of it */
+    size_t c1_len;
+    const uint8_t *statement;  /* statement file of unregistered test sizes; else NULL */
+    size_t statement_len;
+    uint64_t sector_id;
+    uint8_t prover_id[32];     /* miner's actor number as unsigned LEB128, zero-filled */
+    const char *params_dir;    /* NULL: the environment says */
+    uint32_t dev_params;       /* a sealc2_dev_params */
+    uint32_t circuit_proofs;   /* 0: the proof that goes on chain; 1: the partitions' proofs as they are, also
+                                  for the non-interactive kinds, whose chain proof is an aggregate of them */
+    const uint8_t *r;          /* for reproducible proofs in tests: a scalar a partition, 32 bytes each, */
+    const uint8_t *s;          /*   little-endian, below the group order; NULL: from the system's random source */
+    size_t scalar_count;       /* scalars in each of r and s; 0 if NULL */
+    sealc2_job job;            /* from sealc2_job_open, to be cancelled by; or 0 */
+    sealc2_progress_fn progress;   /* may be NULL */
+    sealc2_partition_fn partition; /* may be NULL */
+    void *user;                /* handed to both */
+} sealc2_prove_request;
+
+/* A sector's claim as it is registered. */
+typedef struct sealc2_verify_request {
+    size_t size;               /* sizeof(sealc2_verify_request) */
+    int32_t registered_proof;  /* number of the registered seal proof: 5 is StackedDrg2KiBV1_1, 8 is 32GiBV1_1 */
+    uint32_t dev_params;       /* a sealc2_dev_params */
+    uint8_t comm_r[32];
+    uint8_t comm_d[32];
+    uint8_t prover_id[32];
+    uint8_t ticket[32];
+    uint8_t seed[32];          /* interactive randomness */
+    uint64_t sector_id;
+    const uint8_t *proof;      /* SEALC2_PROOF_BYTES a partition */
+    size_t proof_len;
+    const char *params_dir;    /* NULL: the environment says */
+} sealc2_verify_request;
+
+/* Time of one stage of one partition. */
+typedef struct sealc2_stage {
+    char name[24];       /* NUL-terminated */
+    int64_t partition;   /* -1: a stage of the whole job */
+    uint64_t start_ns;   /* since the job began */
+    uint64_t elapsed_ns;
+} sealc2_stage;
+
+/* The library's version, static text. Never fails, also after fork. */
+const char *sealc2_version(void);
+
+/* A status's name as in error text ("self check"), static; "unknown" for numbers that are none. */
+const char *sealc2_status_name(int32_t status);
+
+/* Opens an engine: one memory and thread budget, loaded parameters, cached circuits.
+ * in       config: NULL for defaults
+ * out      *engine
+ * errors   CALLER, NO_DEVICE, NO_MEMORY, FORKED
+ * threads  any; an engine serves any number of threads, and most processes need only one */
+sealc2_status sealc2_open(const sealc2_config *config, sealc2_engine *engine, sealc2_error *err);
+
+/* Closes an engine: cancels its calls, waits for them, gives its memory back.
+ * errors   CALLER (unknown handle, or called from a callback), FORKED
+ * threads  any, blocks; the handle is spent */
+sealc2_status sealc2_close(sealc2_engine engine, sealc2_error *err);
+
+/* Makes a handle by which a later sealc2_prove can be cancelled.
+ * out      *job
+ * errors   CALLER, FORKED
+ * threads  any */
+sealc2_status sealc2_job_open(sealc2_job *job, sealc2_error *err);
+
+/* Cancels a job. The sealc2_prove that runs it returns SEALC2_CANCELLED soon, after the stage at hand;
+ * one that has not begun returns it at once. A job stays cancelled.
+ * errors   CALLER (unknown handle), FORKED
+ * threads  any, does not block, also from a callback */
+sealc2_status sealc2_cancel(sealc2_job job, sealc2_error *err);
+
+/* Forgets a job. A call that runs it goes on, and can no longer be cancelled by the handle.
+ * errors   CALLER (unknown handle), FORKED
+ * threads  any */
+sealc2_status sealc2_job_close(sealc2_job job, sealc2_error *err);
+
+/* Proves a sector. The proof has been verified against the sector's ids, ticket, seed and commitments.
+ * in       request
+ * out      proof[proof_cap], caller's, written on success only; *proof_len = SEALC2_PROOF_BYTES a partition,
+ *          in partition order, also set when proof_cap is too small, which is found before proving starts
+ * errors   CALLER, INPUT, UNSATISFIED, PARAMS, UNSUPPORTED, NO_DEVICE, NO_MEMORY, CANCELLED, SELF_CHECK,
+ *          FORKED, INTERNAL
+ * threads  any, blocks; calls on one engine share its budget, first come first served */
+sealc2_status sealc2_prove(sealc2_engine engine, const sealc2_prove_request *request, uint8_t *proof, size_t proof_cap,
+                           size_t *proof_len, sealc2_error *err);
+
+/* Verifies a sector's proof.
+ * in       request
+ * out      *verified = 1 or 0. A well-formed proof of something else is 0 and SEALC2_OK; what cannot be a
+ *          proof at all (length, point encoding, zero commitments) is SEALC2_INPUT and 0
+ * errors   CALLER, INPUT, PARAMS, UNSUPPORTED, FORKED, INTERNAL
+ * threads  any, blocks */
+sealc2_status sealc2_verify(sealc2_engine engine, const sealc2_verify_request *request, int32_t *verified, sealc2_error *err);
+
+/* Stage times of the proof that finished last on an engine.
+ * out      stages[capacity], entries of stage_size = sizeof(sealc2_stage) bytes; *count = how many there are,
+ *          which may be more than were copied; 0 before the first proof
+ * errors   CALLER, FORKED
+ * threads  any */
+sealc2_status sealc2_last_stages(sealc2_engine engine, sealc2_stage *stages, size_t stage_size, size_t capacity,
+                                 size_t *count, sealc2_error *err);
+
+/* Closes all engines, that of sealc2_ffi.h included, and forgets all jobs. The library can be used again.
+ * errors   CALLER (called from a callback), FORKED
+ * threads  any, blocks */
+sealc2_status sealc2_shutdown(sealc2_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

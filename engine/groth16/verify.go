@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"math/big"
+	"slices"
 
 	"github.com/consensys/gnark-crypto/ecc"
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
@@ -161,7 +162,8 @@ func (k *PreparedKey) check(proofs []*Proof, inputs [][]fr.Element, weights []fr
 	if err != nil {
 		return false, status.Wrap(status.Internal, op, "A, B", err)
 	}
-	right, err := bls.MillerLoopFixedQ(sums[:], k.lines)
+	// The call scales the lines in place, so it gets a copy: the key is shared.
+	right, err := bls.MillerLoopFixedQ(sums[:], slices.Clone(k.lines))
 	if err != nil {
 		return false, status.Wrap(status.Internal, op, "gamma, delta", err)
 	}

@@ -1,4 +1,3 @@
-// Package host is the machine: CPU threads that we may use, memory limits, the one budget, and arenas.
 package host
 
 import (
@@ -25,9 +24,12 @@ func NewArena(size int64) (*Arena, error) {
 	if size == 0 {
 		return &Arena{}, nil
 	}
+	if size < 0 {
+		return nil, status.New(status.Internal, "host.NewArena", "size", "0 bytes or more", FormatBytes(size))
+	}
 	block, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
-		return nil, status.Wrap(status.NoMemory, "host.NewArena", "", err)
+		return nil, status.Wrap(status.NoMemory, "host.NewArena", FormatBytes(size), err)
 	}
 	// Fewer TLB misses where the system allows it; harmless where not.
 	_ = unix.Madvise(block, unix.MADV_HUGEPAGE)
@@ -43,8 +45,12 @@ func SliceBytes[T any](n int) int64 {
 // Alloc cuts n elements of T from the arena; the memory is zero the first time it is handed out. T must
 // hold no Go pointers. An arena that is too small is a defect of the plan: Internal, by panic.
 func Alloc[T any](a *Arena, n int) []T {
+	var zero T
+	room := int64(len(a.block)) - a.used
+	// Divided first: a length so large that its size in bytes overflows must not look small.
+	status.Check(n >= 0 && int64(n) <= room/max(1, int64(unsafe.Sizeof(zero))), "host.Alloc", "the plan to cover every slice")
 	size := SliceBytes[T](n)
-	status.Check(a.used+size <= int64(len(a.block)), "host.Alloc", "the plan to cover every slice")
+	status.Check(size <= room, "host.Alloc", "the plan to cover every slice's alignment")
 	if n == 0 {
 		return nil
 	}
@@ -60,7 +66,13 @@ func (a *Arena) Used() int64 { return a.used }
 func (a *Arena) Mark() int64 { return a.used }
 
 // Release returns the arena to an earlier Mark.
-func (a *Arena) Release(mark int64) { a.used = mark }
+func (a *Arena) Release(mark int64) {
+	status.Check(0 <= mark && mark <= a.used, "host.Release", "a mark taken earlier")
+	a.used = mark
+}
+
+// Size is the number of bytes mapped.
+func (a *Arena) Size() int64 { return int64(len(a.block)) }
 
 // Close unmaps the block. The arena's slices must not be used any more; closing twice is legal.
 func (a *Arena) Close() {

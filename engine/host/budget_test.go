@@ -1,0 +1,212 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+func bytesOf(n int64) Needs { return Needs{HostBytes: n} }
+
+// until waits for a state that another goroutine is about to reach.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within 10 s", what)
+		}
+	}
+}
+
+func mustReserve(t *testing.T, b *Budget, n Needs) *Reservation {
+	t.Helper()
+	r, err := b.Reserve(context.Background(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestBudget_NeverFits(t *testing.T) {
+	b := NewBudget(Needs{HostBytes: 1000, Threads: 2})
+	for _, n := range []Needs{{HostBytes: 1001}, {DeviceBytes: 1}, {Threads: 3}} {
+		r, err := b.Reserve(context.Background(), n)
+		if status.KindOf(err) != status.NoMemory || r != nil {
+			t.Errorf("%+v: %v", n, err)
+		}
+	}
+	_, err := b.Reserve(context.Background(), bytesOf(1001))
+	if text := err.Error(); !strings.Contains(text, "1000 bytes") || !strings.Contains(text, "1001 bytes") {
+		t.Errorf("text lacks a number: %s", text)
+	}
+	if _, err := b.Reserve(context.Background(), bytesOf(-1)); status.KindOf(err) != status.Internal {
+		t.Errorf("negative: %v", err)
+	}
+	mustReserve(t, b, Needs{HostBytes: 1000, Threads: 2}).Release()
+	if u := b.Usage(); u.Used != (Needs{}) || u.Peak != u.Ceiling {
+		t.Errorf("usage %+v", u)
+	}
+}
+
+// TestBudget_FirstInFirstOut: a small request behind a large one waits though it would fit.
+func TestBudget_FirstInFirstOut(t *testing.T) {
+	b := NewBudget(bytesOf(10))
+	held := mustReserve(t, b, bytesOf(6))
+	order := make(chan int, 3)
+	for i, n := range []int64{10, 1, 1} {
+		go func() {
+			r, err := b.Reserve(context.Background(), bytesOf(n))
+			if err != nil {
+				t.Error(err)
+			}
+			order <- i
+			r.Release()
+		}()
+		until(t, "request queued", func() bool { return b.Usage().Waiting == i+1 })
+	}
+	if used := b.Usage().Used.HostBytes; used != 6 {
+		t.Fatalf("%d bytes granted past the head of the queue", used-6)
+	}
+	held.Release()
+	if first := <-order; first != 0 {
+		t.Errorf("first granted: %d", first)
+	}
+	<-order
+	<-order
+	until(t, "all given back", func() bool { return b.Usage().Used == Needs{} })
+}
+
+func TestBudget_CancelLetsTheNextIn(t *testing.T) {
+	b := NewBudget(bytesOf(10))
+	held := mustReserve(t, b, bytesOf(6))
+	ctx, cancel := context.WithCancel(context.Background())
+	large := make(chan error)
+	go func() {
+		_, err := b.Reserve(ctx, bytesOf(8))
+		large <- err
+	}()
+	until(t, "large queued", func() bool { return b.Usage().Waiting == 1 })
+	small := make(chan *Reservation)
+	go func() {
+		r, _ := b.Reserve(context.Background(), bytesOf(2))
+		small <- r
+	}()
+	until(t, "small queued", func() bool { return b.Usage().Waiting == 2 })
+	cancel()
+	if err := <-large; status.KindOf(err) != status.Cancelled || !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	(<-small).Release()
+	held.Release()
+	if _, err := b.Reserve(ctx, bytesOf(1)); status.KindOf(err) != status.Cancelled {
+		t.Errorf("already cancelled: %v", err)
+	}
+	if u := b.Usage(); u.Used != (Needs{}) || u.Waiting != 0 {
+		t.Errorf("usage %+v", u)
+	}
+}
+
+func TestReservation_ReleaseOnce(t *testing.T) {
+	b := NewBudget(bytesOf(10))
+	first, second := mustReserve(t, b, bytesOf(5)), mustReserve(t, b, bytesOf(5))
+	first.Release()
+	first.Release()
+	if used := b.Usage().Used.HostBytes; used != 5 {
+		t.Errorf("used %d after a double release", used)
+	}
+	if err := first.Grow(context.Background(), bytesOf(1)); status.KindOf(err) != status.Internal {
+		t.Errorf("grow after release: %v", err)
+	}
+	second.Release()
+	(*Reservation)(nil).Release()
+}
+
+func TestReservation_GrowGoesFirst(t *testing.T) {
+	b := NewBudget(bytesOf(10))
+	holder, other := mustReserve(t, b, bytesOf(2)), mustReserve(t, b, bytesOf(8))
+	newcomer := make(chan *Reservation)
+	go func() {
+		r, _ := b.Reserve(context.Background(), bytesOf(1))
+		newcomer <- r
+	}()
+	until(t, "newcomer queued", func() bool { return b.Usage().Waiting == 1 })
+	grown := make(chan error)
+	go func() { grown <- holder.Grow(context.Background(), bytesOf(8)) }()
+	until(t, "grower queued", func() bool { return b.Usage().Waiting == 2 })
+	other.Release()
+	if err := <-grown; err != nil {
+		t.Fatal(err)
+	}
+	if n := holder.Needs().HostBytes; n != 10 {
+		t.Errorf("holds %d", n)
+	}
+	if u := b.Usage(); u.Waiting != 1 || u.Used.HostBytes != 10 {
+		t.Errorf("usage %+v", u)
+	}
+	if err := holder.Grow(context.Background(), bytesOf(1)); status.KindOf(err) != status.NoMemory {
+		t.Errorf("growth past the ceiling: %v", err)
+	}
+	holder.Release()
+	(<-newcomer).Release()
+}
+
+func TestReservation_SecondGrowerRefused(t *testing.T) {
+	b := NewBudget(bytesOf(10))
+	one, two, other := mustReserve(t, b, bytesOf(1)), mustReserve(t, b, bytesOf(1)), mustReserve(t, b, bytesOf(8))
+	grown := make(chan error)
+	go func() { grown <- one.Grow(context.Background(), bytesOf(5)) }()
+	until(t, "grower queued", func() bool { return b.Usage().Waiting == 1 })
+	if err := two.Grow(context.Background(), bytesOf(5)); status.KindOf(err) != status.Internal {
+		t.Errorf("second grower: %v", err)
+	}
+	other.Release()
+	if err := <-grown; err != nil {
+		t.Error(err)
+	}
+	one.Release()
+	two.Release()
+}
+
+// TestBudget_Storm: many goroutines with random needs and cancellations never pass the ceiling and leave
+// nothing behind.
+func TestBudget_Storm(t *testing.T) {
+	ceiling := Needs{HostBytes: 100, DeviceBytes: 50, Threads: 4}
+	b := NewBudget(ceiling)
+	var held, over atomic.Int64
+	var all sync.WaitGroup
+	for worker := range 32 {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(7, uint64(worker)))
+			for range 200 {
+				n := Needs{random.Int64N(101), random.Int64N(51), random.IntN(5)}
+				ctx, cancel := context.WithCancel(context.Background())
+				if random.IntN(3) == 0 {
+					time.AfterFunc(time.Duration(random.IntN(50))*time.Microsecond, cancel)
+				}
+				r, err := b.Reserve(ctx, n)
+				if err == nil {
+					if held.Add(n.HostBytes) > ceiling.HostBytes {
+						over.Add(1)
+					}
+					runtime.Gosched()
+					held.Add(-n.HostBytes)
+					r.Release()
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	u := b.Usage()
+	if over.Load() > 0 || !u.Peak.within(ceiling) || u.Used != (Needs{}) || u.Waiting != 0 {
+		t.Errorf("over %d times, usage %+v", over.Load(), u)
+	}
+}

@@ -1,0 +1,89 @@
+package host
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// Limits is what the process may use, and what decided so.
+type Limits struct {
+	Threads     int
+	ThreadsFrom string // "configured", "affinity mask" or the cgroup file
+	HostBytes   int64
+	HostFrom    string // "configured", "machine memory" or the cgroup file
+}
+
+// String is one line for a log.
+func (l Limits) String() string {
+	return fmt.Sprintf("%d threads (%s), %s of host memory (%s)", l.Threads, l.ThreadsFrom, FormatBytes(l.HostBytes), l.HostFrom)
+}
+
+// headroom is the part of a memory limit that the budget leaves alone when nobody configured one: the Go
+// runtime, programs, code and page tables live there. A sixteenth, at least 64 MiB, at most 2 GiB.
+func headroom(limit int64) int64 {
+	return min(max(limit/16, 64<<20), 2<<30, limit/2)
+}
+
+// Machine is where facts about the machine are read from. Tests set Root to a recorded tree.
+type Machine struct {
+	Root     string              // "/" or the top of a tree with proc and sys below it
+	Affinity func() (int, error) // number of CPUs in the affinity mask
+}
+
+// ThisMachine is the machine that we run on.
+func ThisMachine() Machine { return Machine{Root: "/", Affinity: affinity} }
+
+// affinity counts the CPUs that the process may run on. The mask of x/sys holds 1024 CPUs; where the
+// kernel has more it refuses, and the Go runtime's count (taken from a larger mask at start) stands in.
+func affinity() (int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil || set.Count() == 0 {
+		return runtime.NumCPU(), nil
+	}
+	return set.Count(), nil
+}
+
+// Limits is the smallest of the configured ceilings (0 = none), the affinity mask, the cgroup limits and
+// the machine's memory. A CPU quota of a fraction counts as the next whole thread. A configured
+// hostBytes is taken as it is where it is smallest; the other limits keep some headroom.
+// Fails with Caller for a negative ceiling, Internal where the machine does not tell its memory.
+func (m Machine) Limits(threads int, hostBytes int64) (Limits, error) {
+	const op = "host.Limits"
+	if threads < 0 {
+		return Limits{}, status.New(status.Caller, op, "threads", "0 or more", strconv.Itoa(threads))
+	}
+	if hostBytes < 0 {
+		return Limits{}, status.New(status.Caller, op, "host bytes", "0 or more", strconv.FormatInt(hostBytes, 10))
+	}
+	cpus, err := m.Affinity()
+	if err != nil {
+		return Limits{}, status.Wrap(status.Internal, op, "affinity mask", err)
+	}
+	memory, err := m.Memory()
+	if err != nil {
+		return Limits{}, err
+	}
+	group := readCgroup(m.Root)
+
+	l := Limits{Threads: cpus, ThreadsFrom: "affinity mask", HostBytes: memory.Total, HostFrom: "machine memory"}
+	if group.cpus < float64(l.Threads) {
+		l.Threads, l.ThreadsFrom = max(1, int(math.Ceil(group.cpus))), group.cpusFrom
+	}
+	if threads > 0 && threads < l.Threads {
+		l.Threads, l.ThreadsFrom = threads, "configured"
+	}
+	if group.memory < l.HostBytes {
+		l.HostBytes, l.HostFrom = group.memory, group.memoryFrom
+	}
+	l.HostBytes -= headroom(l.HostBytes)
+	if hostBytes > 0 && hostBytes < l.HostBytes {
+		l.HostBytes, l.HostFrom = hostBytes, "configured"
+	}
+	return l, nil
+}

@@ -68,30 +68,27 @@ func (c Counts) Offset(b groth16.Block) int64 {
 // Bytes is the size of the whole file.
 func (c Counts) Bytes() int64 { return c.Offset(groth16.BlockCount) - CountBytes }
 
-// consistent checks what the counts of one circuit have in common, whatever the circuit. It returns the
-// block that breaks a rule with what is wanted and found, or ok.
-func (c Counts) consistent() (block, want, got string, ok bool) {
-	n := c.Blocks
-	h := uint64(n[groth16.BlockH])
-	variables := c.IC + n[groth16.BlockL]
-	say := fmt.Sprint
-	switch {
-	case c.IC < 1:
-		return "ic", "at least 1 point", say(c.IC), false
-	case h == 0 || h&(h+1) != 0 || bits.Len64(h) > maxLogDomain:
-		return "h", "2^k - 1 points, k from 1 to 32", say(h), false
-	case c.IC > n[groth16.BlockH]+1:
-		return "ic", fmt.Sprintf("at most %d points, the domain that h = %d stands for", h+1, h), say(c.IC), false
-	case n[groth16.BlockA] < c.IC:
-		return "a", fmt.Sprintf("at least %d points, one an input", c.IC), say(n[groth16.BlockA]), false
-	case n[groth16.BlockA] > variables:
-		return "a", fmt.Sprintf("at most %d points, ic + l", variables), say(n[groth16.BlockA]), false
-	case n[groth16.BlockB1] > variables:
-		return "b_g1", fmt.Sprintf("at most %d points, ic + l", variables), say(n[groth16.BlockB1]), false
-	case n[groth16.BlockB2] != n[groth16.BlockB1]:
-		return "b_g2", fmt.Sprintf("%d points, as many as b_g1", n[groth16.BlockB1]), say(n[groth16.BlockB2]), false
+// check tells whether the count of a block fits to the counts before it, by what all circuits have in
+// common: bellperson's domain is a power of two that holds a row for each input, each input occurs in A, no
+// variable occurs twice, and b_g1 and b_g2 select the same variables.
+func (c Counts) check(b groth16.Block) (want string, ok bool) {
+	n := uint64(c.Blocks[b])
+	inputs := uint64(c.IC)
+	variables := inputs + uint64(c.Blocks[groth16.BlockL])
+	switch b {
+	case groth16.BlockH:
+		if n == 0 || n&(n+1) != 0 || bits.Len64(n) > maxLogDomain {
+			return fmt.Sprintf("2^k - 1 points, k from 1 to %d", maxLogDomain), false
+		}
+		return fmt.Sprintf("at least %d points, a row for each of %d inputs", inputs-1, inputs), n+1 >= inputs
+	case groth16.BlockA:
+		return fmt.Sprintf("%d to %d points, as ic = %d and l = %d", inputs, variables, inputs, c.Blocks[groth16.BlockL]), n >= inputs && n <= variables
+	case groth16.BlockB1:
+		return fmt.Sprintf("at most %d points, as ic = %d and l = %d", variables, inputs, c.Blocks[groth16.BlockL]), n <= variables
+	case groth16.BlockB2:
+		return fmt.Sprintf("%d points, as many as b_g1", c.Blocks[groth16.BlockB1]), n == uint64(c.Blocks[groth16.BlockB1])
 	}
-	return "", "", "", true
+	return "", true
 }
 
 // fault is what is wrong with an encoded point. A code, so that decoding builds no text while all is well.

@@ -1,0 +1,383 @@
+package params
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"testing"
+	"time"
+
+	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// edgeScalars has, besides random ones, everything at which a digit, a carry or a sign may go wrong
+// for the given windows.
+func edgeScalars(widths []int) []fr.Element {
+	var all []fr.Element
+	add := func(v *big.Int) {
+		var e fr.Element
+		e.SetBigInt(v)
+		var n fr.Element
+		n.Neg(&e)
+		all = append(all, e, n)
+	}
+	one := big.NewInt(1)
+	r := fr.Modulus()
+	half := new(big.Int).Rsh(r, 1)
+	for d := int64(-2); d <= 2; d++ {
+		add(big.NewInt(d))
+		add(new(big.Int).Add(half, big.NewInt(d)))
+	}
+	offset := uint(0)
+	pattern := new(big.Int)
+	for _, width := range widths {
+		for _, v := range []*big.Int{new(big.Int).Lsh(one, uint(width-1)), new(big.Int).Lsh(one, uint(width))} {
+			for d := int64(-1); d <= 1; d++ {
+				add(new(big.Int).Lsh(new(big.Int).Add(v, big.NewInt(d)), offset))
+				add(new(big.Int).Add(new(big.Int).Lsh(v, offset), big.NewInt(d)))
+			}
+		}
+		pattern.Add(pattern, new(big.Int).Lsh(new(big.Int).Lsh(one, uint(width-1)), offset))
+		add(pattern)                                              // every digit so far at its bound
+		add(new(big.Int).Sub(new(big.Int).Lsh(one, offset), one)) // a carry through all windows so far
+		offset += uint(width)
+	}
+	all = append(all, all[:10]...) // repeats
+	for range 50 {
+		var e fr.Element
+		e.MustSetRandom()
+		all = append(all, e)
+	}
+	return all
+}
+
+func TestWindowWidths(t *testing.T) {
+	for _, c := range []struct {
+		count int
+		bytes int64
+	}{{0, 1 << 30}, {1, 1 << 30}, {100, 1 << 30}, {10_000_000, 1 << 30}, {10_000_000, 1 << 20}, {1 << 40, 1 << 40}, {1000, 0}} {
+		widths := windowWidths(c.count, G1Bytes, c.bytes)
+		sum, bytes := 0, int64(0)
+		for _, w := range widths {
+			sum += w
+			bytes += G1Bytes << (w - 1)
+			if w < 1 || w > maxWindowBits {
+				t.Errorf("count %d, %d bytes: window of %d bits", c.count, c.bytes, w)
+			}
+		}
+		if sum != scalarBits {
+			t.Errorf("count %d, %d bytes: windows %v cover %d bits, want %d", c.count, c.bytes, widths, sum, scalarBits)
+		}
+		if bytes > c.bytes && len(widths) < scalarBits {
+			t.Errorf("count %d: tables of %d bytes, want at most %d", c.count, bytes, c.bytes)
+		}
+	}
+}
+
+// Goal: digits are in range and add up to the scalar.
+func TestRecode(t *testing.T) {
+	for _, widths := range [][]int{windowWidths(3, G1Bytes, 1<<30), windowWidths(1<<40, G1Bytes, 1<<22), windowWidths(1<<40, G1Bytes, 1<<40)} {
+		scalars := edgeScalars(widths)
+		digits := make([][]int32, len(widths))
+		for w := range digits {
+			digits[w] = make([]int32, len(scalars))
+		}
+		recode(scalars, widths, digits)
+		for i := range scalars {
+			sum, offset := new(big.Int), uint(0)
+			for w, width := range widths {
+				d := int64(digits[w][i])
+				if d > 1<<(width-1) || d < -1<<(width-1) {
+					t.Fatalf("windows %v, scalar %v: digit %d is %d", widths, &scalars[i], w, d)
+				}
+				sum.Add(sum, new(big.Int).Lsh(big.NewInt(d), offset))
+				offset += uint(width)
+			}
+			var got fr.Element
+			got.SetBigInt(sum)
+			if !got.Equal(&scalars[i]) {
+				t.Fatalf("windows %v, scalar %v: digits add up to %v", widths, &scalars[i], &got)
+			}
+		}
+	}
+}
+
+// Goal: the batch addition is exact for every pair of small multiples, infinity, equal and opposite
+// points included, in one batch.
+func TestAddBatch(t *testing.T) {
+	const reach = 5
+	n := 2*reach + 1
+	var acc, q []point[fp.Element]
+	var acc2, q2 []point[bls.E2]
+	var g1 []bls.G1Affine
+	var g2 []bls.G2Affine
+	for k := -2 * reach; k <= 2*reach; k++ {
+		var a bls.G1Affine
+		var b bls.G2Affine
+		a.ScalarMultiplicationBase(big.NewInt(int64(k)))
+		b.ScalarMultiplicationBase(big.NewInt(int64(k)))
+		g1, g2 = append(g1, a), append(g2, b)
+	}
+	for i := -reach; i <= reach; i++ {
+		for j := -reach; j <= reach; j++ {
+			acc = append(acc, point[fp.Element](g1[i+2*reach]))
+			q = append(q, point[fp.Element](g1[j+2*reach]))
+			acc2 = append(acc2, point[bls.E2](g2[i+2*reach]))
+			q2 = append(q2, point[bls.E2](g2[j+2*reach]))
+		}
+	}
+	newAdder[fp.Element, *fp.Element](n*n).add(acc, q)
+	newAdder[bls.E2, *bls.E2](n*n).add(acc2, q2)
+	for i := range acc {
+		k := i/n + i%n // sum of the two multiples, from the first of g1
+		if a := bls.G1Affine(acc[i]); !a.Equal(&g1[k]) {
+			t.Errorf("G1: %d + %d is wrong", i/n-reach, i%n-reach)
+		}
+		if a := bls.G2Affine(acc2[i]); !a.Equal(&g2[k]) {
+			t.Errorf("G2: %d + %d is wrong", i/n-reach, i%n-reach)
+		}
+	}
+}
+
+// Goal: a finite point whose x is zero is not taken for infinity. (0, 2) is on G1's curve, outside the subgroup.
+func TestAddBatch_ZeroX(t *testing.T) {
+	var p bls.G1Affine
+	p.Y.SetUint64(2)
+	_, _, g, _ := bls.Generators()
+	var sum, double bls.G1Affine
+	sum.Add(&p, &g)
+	double.Double(&p)
+	acc := []point[fp.Element]{point[fp.Element](p), point[fp.Element](g), point[fp.Element](p)}
+	q := []point[fp.Element]{point[fp.Element](g), point[fp.Element](p), point[fp.Element](p)}
+	newAdder[fp.Element, *fp.Element](3).add(acc, q)
+	for i, want := range []bls.G1Affine{sum, sum, double} {
+		if got := bls.G1Affine(acc[i]); !got.Equal(&want) {
+			t.Errorf("pair %d: want %v, got %v", i, &want, &got)
+		}
+	}
+}
+
+func collect(t *testing.T, scalars []fr.Element, threads int, widths []int) (g1, g2 []byte) {
+	t.Helper()
+	ctx := context.Background()
+	fill := func(from int, dst []fr.Element) { copy(dst, scalars[from:]) }
+	f1, err := newFixedG1(ctx, widths, threads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f1.Close()
+	f2, err := newFixedG2(ctx, widths, threads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f2.Close()
+	if err := f1.stream(ctx, threads, len(scalars), G1Bytes, fill, encodePointG1, func(b []byte) error { g1 = append(g1, b...); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := f2.stream(ctx, threads, len(scalars), G2Bytes, fill, encodePointG2, func(b []byte) error { g2 = append(g2, b...); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return g1, g2
+}
+
+// Goal: products equal gnark-crypto's, in order, for edge scalars, any windows and any number of threads.
+func TestFixedBase(t *testing.T) {
+	for _, widths := range [][]int{windowWidths(2, G1Bytes, 1<<30), windowWidths(20_000, G1Bytes, 1<<30), windowWidths(1<<40, G1Bytes, 1<<21)} {
+		scalars := edgeScalars(widths)
+		var want1, want2 []byte
+		for i := range scalars {
+			var p1 bls.G1Affine
+			var p2 bls.G2Affine
+			k := scalars[i].BigInt(new(big.Int))
+			p1.ScalarMultiplicationBase(k)
+			p2.ScalarMultiplicationBase(k)
+			raw1, raw2 := p1.RawBytes(), p2.RawBytes()
+			want1, want2 = append(want1, raw1[:]...), append(want2, raw2[:]...)
+		}
+		for _, threads := range []int{1, 3} {
+			got1, got2 := collect(t, scalars, threads, widths)
+			compare(t, fmt.Sprintf("windows %v, %d threads: G1", widths, threads), got1, want1, G1Bytes)
+			compare(t, fmt.Sprintf("windows %v, %d threads: G2", widths, threads), got2, want2, G2Bytes)
+		}
+	}
+}
+
+func compare(t *testing.T, what string, got, want []byte, size int) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: want %d bytes, got %d", what, len(want), len(got))
+		return
+	}
+	for i := 0; i < len(want); i += size {
+		if !bytes.Equal(got[i:i+size], want[i:i+size]) {
+			t.Errorf("%s: point %d: want %x, got %x", what, i/size, want[i:i+size], got[i:i+size])
+			return
+		}
+	}
+}
+
+// Goal: order holds over many batches; batch sizes one below, at and above the border.
+func TestFixedBase_Stream(t *testing.T) {
+	ctx := context.Background()
+	f, err := newFixedG1(ctx, windowWidths(fixedBatch, G1Bytes, 1<<20), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, count := range []int{0, 1, fixedBatch - 1, fixedBatch, fixedBatch + 1, 9*fixedBatch + 7} {
+		var acc, g bls.G1Jac
+		g, _, _, _ = bls.Generators()
+		n := 0
+		err := f.stream(ctx, 3, count, G1Bytes, func(from int, dst []fr.Element) {
+			for i := range dst {
+				dst[i].SetUint64(uint64(from + i))
+			}
+		}, encodePointG1, func(b []byte) error {
+			for ; len(b) > 0; b = b[G1Bytes:] {
+				var p bls.G1Affine
+				p.FromJacobian(&acc)
+				if raw := p.RawBytes(); !bytes.Equal(b[:G1Bytes], raw[:]) {
+					return fmt.Errorf("point %d of %d is wrong", n, count)
+				}
+				acc.AddAssign(&g)
+				n++
+			}
+			return nil
+		})
+		if err != nil || n != count {
+			t.Errorf("want %d points and no error, got %d and %v", count, n, err)
+		}
+	}
+}
+
+// Goal: an error of the sink, a panic of a source and a cancelled context all end the stream as values.
+func TestFixedBase_StreamStops(t *testing.T) {
+	f, err := newFixedG1(context.Background(), windowWidths(2, G1Bytes, 1<<20), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	full := errors.New("disk full")
+	ones := func(from int, dst []fr.Element) {
+		for i := range dst {
+			dst[i].SetOne()
+		}
+	}
+	const many = 40 * fixedBatch
+	if err := f.stream(context.Background(), 2, many, G1Bytes, ones, encodePointG1, func([]byte) error { return full }); !errors.Is(err, full) {
+		t.Errorf("want the sink's error, got %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	err = f.stream(ctx, 2, many, G1Bytes, ones, encodePointG1, func([]byte) error { cancel(); return nil })
+	if status.KindOf(err) != status.Cancelled || !errors.Is(err, context.Canceled) {
+		t.Errorf("want Cancelled, got %v", err)
+	}
+	err = f.stream(context.Background(), 2, many, G1Bytes, func(from int, dst []fr.Element) { panic("source") }, encodePointG1, func([]byte) error { return nil })
+	if status.KindOf(err) != status.Internal {
+		t.Errorf("want Internal, got %v", err)
+	}
+	if _, err := newFixedG1(ctx, windowWidths(1<<30, G1Bytes, 1<<30), 2); status.KindOf(err) != status.Cancelled {
+		t.Errorf("tables: want Cancelled, got %v", err)
+	}
+}
+
+func BenchmarkAddBatch(b *testing.B) {
+	_, _, g1, g2 := bls.Generators()
+	for _, n := range []int{256, 512, 1024, 2048, 4096} {
+		b.Run(fmt.Sprintf("G1/%d", n), func(b *testing.B) { benchmarkAdd[fp.Element, *fp.Element](b, n, point[fp.Element](g1)) })
+	}
+	for _, n := range []int{256, 512, 1024, 2048} {
+		b.Run(fmt.Sprintf("G2/%d", n), func(b *testing.B) { benchmarkAdd[bls.E2, *bls.E2](b, n, point[bls.E2](g2)) })
+	}
+}
+
+// benchmarkAdd reports the time of an addition, and that of the six multiplications that it cannot do
+// without: its floor with this field arithmetic.
+func benchmarkAdd[E any, PE coordinate[E]](b *testing.B, n int, g point[E]) {
+	acc, q := make([]point[E], n), make([]point[E], n)
+	s := newAdder[E, PE](n)
+	row := make([]point[E], 2*n)
+	if err := fillMultiples[E, PE](context.Background(), row, &g); err != nil {
+		b.Fatal(err)
+	}
+	copy(q, row[:n])
+	copy(acc, row[n:])
+	for b.Loop() {
+		s.add(acc, q)
+	}
+	perAdd := float64(b.Elapsed().Nanoseconds()) / float64(b.N*n)
+	b.ReportMetric(perAdd, "ns/addition")
+	b.StopTimer()
+	floor := mulTime[E, PE](acc[0].X)
+	b.ReportMetric(floor, "floor-ns/addition")
+	b.ReportMetric(perAdd/floor, "x-floor")
+}
+
+// mulTime measures 5M + 1S in ns.
+func mulTime[E any, PE coordinate[E]](x E) float64 {
+	const rounds = 20_000
+	z := make([]E, 6)
+	start := time.Now()
+	for range rounds {
+		for k := range 5 {
+			PE(&z[k]).Mul(&x, &z[k])
+		}
+		PE(&z[5]).Square(&x)
+	}
+	return float64(time.Since(start).Nanoseconds()) / rounds
+}
+
+// BenchmarkFixedBase streams points for tables of several sizes; the floor counts additions only.
+func BenchmarkFixedBase(b *testing.B) {
+	const count = 64 * fixedBatch
+	ctx := context.Background()
+	scalars := make([]fr.Element, count)
+	for i := range scalars {
+		scalars[i].MustSetRandom()
+	}
+	fill := func(from int, dst []fr.Element) { copy(dst, scalars[from:]) }
+	for _, windows := range []int{18, 16, 15, 14, 13} {
+		widths := make([]int, windows)
+		for i := range widths {
+			widths[i] = (scalarBits + i) / windows
+		}
+		b.Run(fmt.Sprintf("G1/windows=%d", windows), func(b *testing.B) {
+			f, err := newFixedG1(ctx, widths, 2)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer f.Close()
+			for b.Loop() {
+				if err := f.stream(ctx, 1, count, G1Bytes, fill, encodePointG1, func([]byte) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+			reportPoints(b, count, windows)
+		})
+		b.Run(fmt.Sprintf("G2/windows=%d", windows), func(b *testing.B) {
+			f, err := newFixedG2(ctx, widths, 2)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer f.Close()
+			for b.Loop() {
+				if err := f.stream(ctx, 1, count, G2Bytes, fill, encodePointG2, func([]byte) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+			reportPoints(b, count, windows)
+		})
+	}
+}
+
+func reportPoints(b *testing.B, count, windows int) {
+	perPoint := float64(b.Elapsed().Nanoseconds()) / float64(b.N*count)
+	b.ReportMetric(perPoint, "ns/point")
+	b.ReportMetric(perPoint/float64(windows-1), "ns/addition")
+}

@@ -1,0 +1,384 @@
+package params
+
+import (
+	"context"
+	"crypto/sha512"
+	"encoding/hex"
+	"fmt"
+	"math/big"
+	"runtime"
+	"slices"
+	"time"
+
+	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// DefaultSetupText is the text of the reference's development parameters.
+const DefaultSetupText = "sealc2-dev-setup-v1"
+
+// Scalars are the secrets of a setup. Whoever knows them can prove anything, so keys made from a public
+// text are for development only.
+type Scalars struct {
+	Alpha, Beta, Gamma, Delta, Tau fr.Element
+	Rule                           string // how they were made, for the report; may be empty
+}
+
+// SetupScalars derives scalars from a public text: NAME is SHA-512(text + "|" + oracleShape + "|" + NAME),
+// read as a little-endian integer modulo r, for NAME in alpha, beta, gamma, delta, tau. oracleShape is the
+// circuit's name, as "porep-2k".
+func SetupScalars(text, oracleShape string) Scalars {
+	scalar := func(name string) (e fr.Element) {
+		digest := sha512.Sum512([]byte(text + "|" + oracleShape + "|" + name))
+		slices.Reverse(digest[:])
+		e.SetBigInt(new(big.Int).SetBytes(digest[:]))
+		return e
+	}
+	return Scalars{
+		Alpha: scalar("alpha"),
+		Beta:  scalar("beta"),
+		Gamma: scalar("gamma"),
+		Delta: scalar("delta"),
+		Tau:   scalar("tau"),
+		Rule:  fmt.Sprintf(`SHA-512("%s|%s|NAME") as 64-byte little-endian integer modulo r, NAME in alpha beta gamma delta tau`, text, oracleShape),
+	}
+}
+
+// SetupOptions say where parameters go.
+type SetupOptions struct {
+	Dir      string // must exist
+	BaseName string // files are Dir/BaseName.params and Dir/BaseName.vk
+	Shape    string // the circuit's name, for the report
+	Threads  int    // goroutines that compute; 0: GOMAXPROCS
+	// Progress is called in the caller's goroutine with the share of the work that is done, 0 to 1, and
+	// the block under way: "circuit", "tables", "ic", "h", "l", "a", "b_g1", "b_g2", "files". May be nil.
+	Progress func(done float64, what string)
+}
+
+// SetupFile describes a written file.
+type SetupFile struct {
+	Bytes             int64  `json:"bytes"`
+	SHA256            string `json:"sha256"`
+	Blake2b512        string `json:"blake2b_512"`
+	Blake2b512First16 string `json:"blake2b_512_first_16_bytes"`
+}
+
+// SetupBlock describes a block of a parameter file; the digest is over its points, without the count.
+type SetupBlock struct {
+	Count  int    `json:"count"`
+	SHA256 string `json:"sha256"`
+}
+
+// SetupVK has the single points of the key, uncompressed, in hex.
+type SetupVK struct {
+	AlphaG1 string `json:"alpha_g1"`
+	BetaG1  string `json:"beta_g1"`
+	BetaG2  string `json:"beta_g2"`
+	GammaG2 string `json:"gamma_g2"`
+	DeltaG1 string `json:"delta_g1"`
+	DeltaG2 string `json:"delta_g2"`
+}
+
+// SetupResult is the report of a setup. Scalars are 32 bytes, little-endian, in hex.
+type SetupResult struct {
+	Shape      string                `json:"shape"`
+	ScalarRule string                `json:"scalar_rule"`
+	G1         string                `json:"g1"`
+	G2         string                `json:"g2"`
+	Alpha      string                `json:"alpha"`
+	Beta       string                `json:"beta"`
+	Gamma      string                `json:"gamma"`
+	Delta      string                `json:"delta"`
+	Tau        string                `json:"tau"`
+	VK         SetupVK               `json:"vk"`
+	Blocks     map[string]SetupBlock `json:"blocks"` // ic, h, l, a, b_g1, b_g2
+	ParamsFile SetupFile             `json:"params_file"`
+	VKFile     SetupFile             `json:"vk_file"`
+	ParamsPath string                `json:"params_path"`
+	VKPath     string                `json:"vk_path"`
+	Threads    int                   `json:"threads"`
+	Seconds    float64               `json:"generate_seconds"`
+}
+
+// setupTableBytes bounds the tables of fixed-base multiplication. More than this saves no time: the
+// entries come from memory that is far away then.
+const setupTableBytes = 512 << 20
+
+// setupCostG2 is the cost of an addition in G2 by that of one in G1, for the progress.
+const setupCostG2 = 3.5
+
+// setupCostRow is the cost of a constraint at tau by that of an addition in G1, for the progress.
+const setupCostRow = 4
+
+// Setup makes the parameters of circuit c for the given secrets and writes them as bellperson does:
+// byte for byte what its generate_parameters gives for the standard generators. Both files are written
+// under temporary names beside their places, synced, and renamed when complete: the key first, so where
+// the .params file is new, so is its key. On any error nothing stays behind.
+//
+// Memory: 96 bytes a variable, the tables (up to 512 MiB) and a few MiB a thread.
+// Errors: Caller (a secret that is zero, tau in the domain, a variable that no constraint binds), Params
+// (the files cannot be written; Where is the path), NoMemory, Cancelled.
+func Setup(ctx context.Context, c R1CS, scalars Scalars, options SetupOptions) (result *SetupResult, err error) {
+	const op = "params.Setup"
+	defer status.Recover(op, &err)
+	start := time.Now()
+	for _, s := range []struct {
+		name  string
+		value *fr.Element
+	}{{"alpha", &scalars.Alpha}, {"beta", &scalars.Beta}, {"gamma", &scalars.Gamma}, {"delta", &scalars.Delta}, {"tau", &scalars.Tau}} {
+		if s.value.IsZero() {
+			return nil, status.New(status.Caller, op, s.name, "a scalar that is not zero", "zero")
+		}
+	}
+	if options.Threads <= 0 {
+		options.Threads = runtime.GOMAXPROCS(0)
+	}
+	// The files come first: a directory that cannot be written is refused before the work.
+	files, err := createSetupFiles(options.Dir, options.BaseName)
+	if err != nil {
+		return nil, err
+	}
+	defer files.discard()
+	g := &generator{circuit: c, scalars: &scalars, options: &options, files: files}
+	defer g.close()
+	if err := g.run(ctx); err != nil {
+		return nil, err
+	}
+	g.report("files")
+	if err := files.commit(); err != nil {
+		return nil, err
+	}
+	result = g.result()
+	result.Seconds = time.Since(start).Seconds()
+	if options.Progress != nil {
+		options.Progress(1, "files")
+	}
+	return result, nil
+}
+
+// generator is one setup under way.
+type generator struct {
+	circuit R1CS
+	scalars *Scalars
+	options *SetupOptions
+	files   *setupFiles
+
+	qap    *qap
+	g1     *fixedG1
+	vk     groth16.VerifyingKey
+	counts Counts
+	blocks map[string]SetupBlock
+
+	done, total float64 // additions in G1, or their worth
+	shown       float64
+}
+
+func (g *generator) close() {
+	if g.qap != nil {
+		g.qap.Close()
+	}
+	if g.g1 != nil {
+		g.g1.Close()
+	}
+}
+
+// report tells the progress when it has moved by half a percent or a block begins.
+func (g *generator) report(what string) {
+	if g.options.Progress != nil {
+		g.shown = g.done / g.total
+		g.options.Progress(min(g.shown, 0.999), what)
+	}
+}
+
+// advance counts work that is done within a block.
+func (g *generator) advance(work float64, what string) {
+	g.done += work
+	if g.done/g.total-g.shown >= 0.005 {
+		g.report(what)
+	}
+}
+
+// run writes both files. The blocks' exponents live in the three vectors of the qap: l is taken from c,
+// then a and b, compacted in place.
+func (g *generator) run(ctx context.Context) (err error) {
+	threads := g.options.Threads
+	rows, inputs := g.circuit.ConstraintCount(), g.circuit.InputCount()
+	aux := g.circuit.AuxCount()
+	// Until the zeros of a and b are known, their size is taken from the circuit's.
+	g.total = float64(rows)*setupCostRow + float64(rows+2*aux)*15
+	g.report("circuit")
+	if g.qap, err = evaluateQAP(ctx, g.circuit, g.scalars, threads); err != nil {
+		return err
+	}
+	if err = g.qap.extend(ctx, g.scalars, threads); err != nil {
+		return err
+	}
+	a, b := compact(g.qap.a), compact(g.qap.b)
+	g.counts = Counts{IC: inputs, Blocks: [groth16.BlockCount]int{g.qap.domain - 1, aux, len(a), len(b), len(b)}}
+	if err = g.files.params.reserve(g.counts.Bytes()); err != nil {
+		return err
+	}
+
+	inG1 := inputs + g.qap.domain - 1 + aux + len(a) + len(b)
+	widths1 := windowWidths(inG1, G1Bytes, setupTableBytes)
+	widths2 := windowWidths(len(b), G2Bytes, setupTableBytes)
+	g.done = float64(rows) * setupCostRow
+	g.total = g.done + additions(inG1, widths1) + additions(len(b), widths2)*setupCostG2
+	g.report("tables")
+	if g.g1, err = newFixedG1(ctx, widths1, threads); err != nil {
+		return err
+	}
+	g.done += additions(0, widths1)
+	g.blocks = map[string]SetupBlock{}
+
+	if err = g.writeVK(ctx); err != nil {
+		return err
+	}
+	var first fr.Element
+	first.Div(&g.qap.vanishing, &g.scalars.Delta)
+	h := func(from int, dst []fr.Element) { g.qap.powers(&first, from, dst) }
+	if err = g.writeG1(ctx, groth16.BlockH, h); err != nil {
+		return err
+	}
+	if err = g.writeG1(ctx, groth16.BlockL, inMemory(g.qap.c[inputs:])); err != nil {
+		return err
+	}
+	if err = g.writeG1(ctx, groth16.BlockA, inMemory(a)); err != nil {
+		return err
+	}
+	if err = g.writeG1(ctx, groth16.BlockB1, inMemory(b)); err != nil {
+		return err
+	}
+	g.g1.Close()
+	g.report("tables")
+	g2, err := newFixedG2(ctx, widths2, threads)
+	if err != nil {
+		return err
+	}
+	defer g2.Close()
+	g.done += additions(0, widths2) * setupCostG2
+	err = g.write(groth16.BlockB2, float64(len(widths2)-1)*setupCostG2, func(sink func([]byte) error) error {
+		return g2.stream(ctx, threads, len(b), G2Bytes, inMemory(b), encodePointG2, sink)
+	})
+	status.Check(err != nil || g.files.params.bytes == g.counts.Bytes(), "params.Setup", "the file to have the size of its counts")
+	return err
+}
+
+// additions is the work of count multiplications with the given windows, tables included.
+func additions(count int, widths []int) float64 {
+	n := float64(count) * float64(len(widths)-1)
+	for _, width := range widths {
+		n += float64(int64(1) << (width - 1))
+	}
+	return n
+}
+
+// inMemory is a source of scalars that stand in memory.
+func inMemory(values []fr.Element) func(from int, dst []fr.Element) {
+	return func(from int, dst []fr.Element) { copy(dst, values[from:]) }
+}
+
+// writeVK computes the key and writes it to both files.
+func (g *generator) writeVK(ctx context.Context) error {
+	g.report("ic")
+	inG1 := func(p *bls.G1Affine, s *fr.Element) { p.ScalarMultiplicationBase(s.BigInt(new(big.Int))) }
+	inG2 := func(p *bls.G2Affine, s *fr.Element) { p.ScalarMultiplicationBase(s.BigInt(new(big.Int))) }
+	inG1(&g.vk.AlphaG1, &g.scalars.Alpha)
+	inG1(&g.vk.BetaG1, &g.scalars.Beta)
+	inG2(&g.vk.BetaG2, &g.scalars.Beta)
+	inG2(&g.vk.GammaG2, &g.scalars.Gamma)
+	inG1(&g.vk.DeltaG1, &g.scalars.Delta)
+	inG2(&g.vk.DeltaG2, &g.scalars.Delta)
+	ic := make([]bls.G1Affine, g.counts.IC)
+	m := g.g1.newMultiplier()
+	out := make([]point[fp.Element], fixedBatch)
+	for from := 0; from < len(ic); from += fixedBatch {
+		if err := ctx.Err(); err != nil {
+			return status.Wrap(status.Cancelled, "params.Setup", "ic", err)
+		}
+		n := min(fixedBatch, len(ic)-from)
+		m.mul(out[:n], g.qap.c[from:from+n])
+		for i := range n {
+			ic[from+i] = bls.G1Affine(out[i])
+		}
+	}
+	g.vk.IC = ic
+	encoded := groth16.AppendVK(nil, &g.vk)
+	g.blocks["ic"] = digestBlock(len(ic), encoded[groth16.VKHeadBytes:])
+	if err := g.files.vk.write(encoded); err != nil {
+		return err
+	}
+	return g.files.params.write(encoded)
+}
+
+// writeG1 writes a block of G1.
+func (g *generator) writeG1(ctx context.Context, b groth16.Block, scalars func(from int, dst []fr.Element)) error {
+	return g.write(b, float64(len(g.g1.widths)-1), func(sink func([]byte) error) error {
+		return g.g1.stream(ctx, g.options.Threads, g.counts.Blocks[b], G1Bytes, scalars, encodePointG1, sink)
+	})
+}
+
+// write writes a block's count and the points that stream gives; work is the work of a point.
+func (g *generator) write(b groth16.Block, work float64, stream func(sink func([]byte) error) error) error {
+	g.report(b.String())
+	count := g.counts.Blocks[b]
+	params := g.files.params
+	if err := params.beginBlock(count); err != nil {
+		return err
+	}
+	pointBytes := PointBytes(b)
+	err := stream(func(piece []byte) error {
+		g.advance(float64(len(piece)/pointBytes)*work, b.String())
+		return params.writeBlock(piece)
+	})
+	if err != nil {
+		return err
+	}
+	g.blocks[b.String()] = params.endBlock(count)
+	return nil
+}
+
+func (g *generator) result() *SetupResult {
+	_, _, g1, g2 := bls.Generators()
+	hexG1 := func(p *bls.G1Affine) string {
+		var raw [G1Bytes]byte
+		EncodeG1Uncompressed(raw[:], p)
+		return hex.EncodeToString(raw[:])
+	}
+	hexG2 := func(p *bls.G2Affine) string {
+		var raw [G2Bytes]byte
+		EncodeG2Uncompressed(raw[:], p)
+		return hex.EncodeToString(raw[:])
+	}
+	hexScalar := func(e *fr.Element) string {
+		var raw [fr.Bytes]byte
+		fr.LittleEndian.PutElement(&raw, *e)
+		return hex.EncodeToString(raw[:])
+	}
+	s, vk := g.scalars, &g.vk
+	return &SetupResult{
+		Shape:      g.options.Shape,
+		ScalarRule: s.Rule,
+		G1:         hexG1(&g1),
+		G2:         hexG2(&g2),
+		Alpha:      hexScalar(&s.Alpha),
+		Beta:       hexScalar(&s.Beta),
+		Gamma:      hexScalar(&s.Gamma),
+		Delta:      hexScalar(&s.Delta),
+		Tau:        hexScalar(&s.Tau),
+		VK: SetupVK{
+			AlphaG1: hexG1(&vk.AlphaG1), BetaG1: hexG1(&vk.BetaG1), BetaG2: hexG2(&vk.BetaG2),
+			GammaG2: hexG2(&vk.GammaG2), DeltaG1: hexG1(&vk.DeltaG1), DeltaG2: hexG2(&vk.DeltaG2),
+		},
+		Blocks:     g.blocks,
+		ParamsFile: g.files.params.digest(),
+		VKFile:     g.files.vk.digest(),
+		ParamsPath: g.files.params.path,
+		VKPath:     g.files.vk.path,
+		Threads:    g.options.Threads,
+	}
+}

@@ -1,0 +1,133 @@
+package porep
+
+import (
+	"fmt"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/sealc2/sealc2/engine/circuit"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// CircuitInputs lays out one partition's vanilla proofs as the program of the statement's shape takes them. It
+// fails with Input where the proofs do not have the shape (numbers of challenges, parents, layers, levels,
+// siblings), where a hash is not a canonical field element, and where challenges disagree on comm_c or
+// comm_r_last. Whether they prove anything is the circuit's to say.
+func CircuitInputs(st *Statement, challenges []Challenge) (*circuit.Inputs, error) {
+	s := st.Shape
+	p := Program(s)
+	f := &filler{shape: s, out: circuit.Inputs{
+		Fields: make([]fr.Element, 0, p.FieldCount()),
+		Words:  make([]uint64, 0, p.WordCount()),
+	}}
+	f.count("challenges", len(challenges), s.ChallengesPerPartition)
+	if f.err != nil {
+		return nil, f.err
+	}
+	commRLast, commC := challenges[0].CommRLast.Root, challenges[0].Column.Inclusion.Root
+	f.field("replica_id", st.ReplicaID)
+	f.field("comm_d", st.CommD)
+	f.field("comm_r", st.CommR)
+	f.field("comm_r_last", commRLast)
+	f.field("comm_c", commC)
+	for i := range challenges {
+		f.where = fmt.Sprintf("challenge %d", i)
+		f.challenge(&challenges[i], commRLast, commC)
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	status.Check(len(f.out.Fields) == p.FieldCount() && len(f.out.Words) == p.WordCount(), "porep.CircuitInputs", "the walk of the proofs to match the recording")
+	return &f.out, nil
+}
+
+// filler collects values; the first failure stays in err and stops the rest.
+type filler struct {
+	shape *Shape
+	out   circuit.Inputs
+	where string
+	err   error
+}
+
+func (f *filler) fail(what, want, got string) {
+	if f.err == nil {
+		where := what
+		if f.where != "" {
+			where = f.where + ": " + what
+		}
+		f.err = status.New(status.Input, "porep.CircuitInputs", where, want, got)
+	}
+}
+
+func (f *filler) count(what string, got, want int) bool {
+	if got != want {
+		f.fail(what, fmt.Sprintf("%d", want), fmt.Sprintf("%d", got))
+	}
+	return got == want && f.err == nil
+}
+
+func (f *filler) field(what string, h Hash) {
+	x, err := fr.LittleEndian.Element(&h)
+	if err != nil {
+		f.fail(what, "a canonical scalar (below r, little-endian)", hexText(&h))
+	}
+	f.out.Fields = append(f.out.Fields, x)
+}
+
+func (f *filler) challenge(c *Challenge, commRLast, commC Hash) {
+	s := f.shape
+	if !f.count("labeling proofs", len(c.Labeling), s.Layers) || !f.count("drg_parents", len(c.DRG), DRGDegree) || !f.count("exp_parents", len(c.Expander), ExpanderDegree) {
+		return
+	}
+	if c.CommRLast.Root != commRLast {
+		f.fail("comm_r_last", fmt.Sprintf("that of challenge 0, %x", commRLast), fmt.Sprintf("%x", c.CommRLast.Root))
+	}
+	if c.Column.Inclusion.Root != commC {
+		f.fail("comm_c", fmt.Sprintf("that of challenge 0, %x", commC), fmt.Sprintf("%x", c.Column.Inclusion.Root))
+	}
+	f.field("comm_d_proofs: leaf", c.CommD.Leaf)
+	f.path("comm_d_proofs: base", c.CommD.Base, 2, s.DataDepth())
+	for i := range c.DRG {
+		f.column(fmt.Sprintf("drg_parents[%d]", i), &c.DRG[i])
+	}
+	for i := range c.Expander {
+		f.column(fmt.Sprintf("exp_parents[%d]", i), &c.Expander[i])
+	}
+	f.out.Words = append(f.out.Words, c.Labeling[0].Node)
+	f.tree("comm_r_last_proof", &c.CommRLast)
+	f.tree("c_x", &c.Column.Inclusion)
+}
+
+func (f *filler) column(what string, c *ColumnProof) {
+	if !f.count(what+": rows", len(c.Rows), f.shape.Layers) {
+		return
+	}
+	for i, row := range c.Rows {
+		f.field(fmt.Sprintf("%s: rows[%d]", what, i), row)
+	}
+	f.tree(what+": inclusion_proof", &c.Inclusion)
+}
+
+func (f *filler) tree(what string, m *MerkleProof) {
+	f.path(what+": base", m.Base, f.shape.BaseArity, f.shape.BaseDepth())
+	f.path(what+": sub", m.Sub, f.shape.SubArity, f.shape.SubDepth())
+	f.path(what+": top", m.Top, f.shape.TopArity, f.shape.TopDepth())
+}
+
+func (f *filler) path(what string, path []PathElement, arity, depth int) {
+	if !f.count(what+": levels", len(path), depth) {
+		return
+	}
+	for i, e := range path {
+		if !f.count(fmt.Sprintf("%s: path[%d]: hashes", what, i), len(e.Hashes), arity-1) {
+			return
+		}
+		if e.Index < 0 || e.Index >= arity {
+			f.fail(fmt.Sprintf("%s: path[%d]: index", what, i), fmt.Sprintf("0 to %d", arity-1), fmt.Sprintf("%d", e.Index))
+		}
+		f.out.Words = append(f.out.Words, uint64(e.Index))
+		for j, h := range e.Hashes {
+			f.field(fmt.Sprintf("%s: path[%d]: hashes[%d]", what, i, j), h)
+		}
+	}
+}

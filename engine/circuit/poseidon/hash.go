@@ -9,28 +9,27 @@ func Hash(in []fr.Element) fr.Element { return ParametersOf(len(in)).Hash(in) }
 
 // Hash is the package's Hash for a caller that holds the parameters; len(in) must be Arity.
 func (p *Parameters) Hash(in []fr.Element) fr.Element {
-	var block, next [MaxArity + 1]fr.Element
-	width := p.Width
-	state := block[:width]
+	var block, scratch [MaxArity + 1]fr.Element
+	state, next := block[:p.Width], scratch[:p.Width]
 	state[0] = p.DomainTag
 	copy(state[1:], in[:p.Arity])
-	constants := p.CompressedRoundConstants
+	constants := p.fast.constants
 	for i := range state {
 		state[i].Add(&state[i], &constants[i])
 	}
-	constants = constants[width:]
+	constants = constants[p.Width:]
 
 	half := p.FullRounds / 2
 	for range half - 1 {
 		fullSBox(state, constants)
-		constants = constants[width:]
-		mix(next[:width], state, p.MDS)
-		copy(state, next[:width])
+		constants = constants[p.Width:]
+		p.mixMDS(next, state)
+		state, next = next, state
 	}
 	fullSBox(state, constants)
-	constants = constants[width:]
-	mix(next[:width], state, p.PreSparse)
-	copy(state, next[:width])
+	constants = constants[p.Width:]
+	mix(next, state, p.fast.preSparse)
+	state, next = next, state
 
 	var term, first fr.Element
 	for r := range p.Sparse {
@@ -39,7 +38,7 @@ func (p *Parameters) Hash(in []fr.Element) fr.Element {
 		state[0].Add(&state[0], &constants[r])
 		head := state[0]
 		first.Mul(&head, &s.WHat[0])
-		for j := 1; j < width; j++ {
+		for j := 1; j < len(state); j++ {
 			term.Mul(&state[j], &s.WHat[j])
 			first.Add(&first, &term)
 			term.Mul(&head, &s.VRest[j-1])
@@ -51,18 +50,27 @@ func (p *Parameters) Hash(in []fr.Element) fr.Element {
 
 	for range half - 1 {
 		fullSBox(state, constants)
-		constants = constants[width:]
-		mix(next[:width], state, p.MDS)
-		copy(state, next[:width])
+		constants = constants[p.Width:]
+		p.mixMDS(next, state)
+		state, next = next, state
 	}
 	// Only element 1 of the last mixing is wanted.
 	var out fr.Element
 	for i := range state {
 		sBox(&state[i])
-		term.Mul(&state[i], &p.MDS[1][i])
+		term.Mul(&state[i], &p.fast.last[i])
 		out.Add(&out, &term)
 	}
 	return out
+}
+
+// mixMDS sets out to state times the MDS matrix, with the factor that the fast constants expect.
+func (p *Parameters) mixMDS(out, state []fr.Element) {
+	if p.fast.weights == nil {
+		mix(out, state, p.MDS)
+		return
+	}
+	mixIntegers(out, state, p.fast.weights)
 }
 
 // fullSBox is the S-box on every element, then the round's constants.

@@ -31,6 +31,8 @@ type Parameters struct {
 	MDS                      [][]fr.Element // Width x Width, symmetric
 	PreSparse                [][]fr.Element // Width x Width
 	Sparse                   []SparseMatrix // one a partial round, in order of use
+
+	fast *fast
 }
 
 // generated caches the parameters by arity.
@@ -58,5 +60,6 @@ func generate(arity int) *Parameters {
 	p.CompressedRoundConstants = compress(p.RoundConstants, mds, p.FullRounds, p.PartialRounds)
 	pre, sparse := factor(mds, p.PartialRounds)
 	p.PreSparse, p.Sparse = pre, sparse
+	p.fast = newFast(p)
 	return p
 }

@@ -198,10 +198,7 @@ func plain(in []fr.Element) fr.Element {
 // Goal: the fast path is the plain permutation for every arity, also at the edges of the field.
 func TestHash_EqualsPlain(t *testing.T) {
 	for arity := 1; arity <= MaxArity; arity++ {
-		if testing.Short() && arity > 12 {
-			break
-		}
-		if arity > 12 && arity%8 != 4 {
+		if arity > 16 && arity != 24 && arity != MaxArity { // generating them all takes seconds
 			continue
 		}
 		var one, minusOne fr.Element

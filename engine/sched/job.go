@@ -40,6 +40,8 @@ type Plan struct {
 	Needs host.Needs
 	// Stage is the most that any single stage needs beyond Needs.
 	Stage host.Needs
+	// First are stages of the whole job that run on the device before the first partition.
+	First []Stage
 }
 
 // Partition is one partition under way. All calls come from one goroutine.
@@ -54,7 +56,7 @@ type Partition interface {
 // Job is what a caller wants done. All functions are called from the goroutine of Run.
 type Job struct {
 	Name    string  // for the timeline
-	Prepare []Stage // of the whole job, before the plan is known
+	Prepare []Stage // of the whole job, at the desk, before the plan is known
 	Plan    func() (Plan, error)
 	// Begin makes partition index ready. It must be quick: work belongs into stages.
 	Begin func(index int) (Partition, error)

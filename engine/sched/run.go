@@ -60,8 +60,13 @@ func (s *Scheduler) Run(ctx context.Context, job *Job) (err error) {
 	if err != nil {
 		return err
 	}
+	if len(plan.First) > 0 {
+		if err := r.partition(ctx, &plan, WholeJob, func() (Partition, error) { return &fixed{plan.First}, nil }); err != nil {
+			return err
+		}
+	}
 	for index := range plan.Partitions {
-		if err := r.partition(ctx, &plan, index); err != nil {
+		if err := r.partition(ctx, &plan, index, func() (Partition, error) { return job.Begin(index) }); err != nil {
 			return err
 		}
 		if err := border(ctx); err != nil {
@@ -120,13 +125,25 @@ func (r *run) reserve(ctx context.Context, needs host.Needs) error {
 	return err
 }
 
-// partition runs the stages of one partition on the plan's device.
-func (r *run) partition(ctx context.Context, plan *Plan, index int) (err error) {
+// fixed is a list of stages in the form of a partition.
+type fixed struct{ rest []Stage }
+
+func (f *fixed) Next() (stage *Stage) {
+	if len(f.rest) > 0 {
+		stage, f.rest = &f.rest[0], f.rest[1:]
+	}
+	return stage
+}
+
+func (f *fixed) Close() {}
+
+// partition runs the stages of one partition, or those of the whole job, on the plan's device.
+func (r *run) partition(ctx context.Context, plan *Plan, index int, make func() (Partition, error)) (err error) {
 	if err := border(ctx); err != nil {
 		return r.fail(index, "", err)
 	}
 	var p Partition
-	if err := guard(func() (err error) { p, err = r.job.Begin(index); return err }); err != nil {
+	if err := guard(func() (err error) { p, err = make(); return err }); err != nil {
 		return r.fail(index, "", err)
 	}
 	defer func() {

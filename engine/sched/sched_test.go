@@ -51,6 +51,7 @@ func (d *fakeDevice) use(f func()) {
 type script struct {
 	name       string
 	prepare    []string
+	first      []string
 	partitions int
 	stages     []string
 	needs      host.Needs                                 // of the plan
@@ -111,8 +112,14 @@ func (s *script) job() *Job {
 			Run: func(ctx context.Context) error { return s.do(ctx, "-/"+name) }})
 	}
 	j.Plan = func() (Plan, error) {
-		return Plan{Partitions: s.partitions, Device: s.device, Needs: s.needs, Stage: host.Needs{Threads: 1}},
-			s.do(context.Background(), "plan")
+		p := Plan{Partitions: s.partitions, Device: s.device, Needs: s.needs, Stage: host.Needs{Threads: 1}}
+		for _, name := range s.first {
+			p.First = append(p.First, Stage{Name: name, Run: func(ctx context.Context) (err error) {
+				s.device.use(func() { err = s.do(ctx, "-/"+name) })
+				return err
+			}})
+		}
+		return p, s.do(context.Background(), "plan")
 	}
 	j.Begin = func(i int) (Partition, error) {
 		return &scriptPartition{s: s, index: i}, s.do(context.Background(), fmt.Sprintf("begin %d", i))
@@ -151,7 +158,7 @@ func until(t *testing.T, what string, ok func() bool) {
 
 func TestRun_Order(t *testing.T) {
 	s, b, d := rig(100, 1)
-	job := &script{name: "sector", prepare: []string{"parse", "params"}, partitions: 2, stages: []string{"expand", "prove"}, needs: host.Needs{HostBytes: 80}, device: d}
+	job := &script{name: "sector", prepare: []string{"parse", "params"}, first: []string{"check"}, partitions: 2, stages: []string{"expand", "prove"}, needs: host.Needs{HostBytes: 80}, device: d}
 	j := job.job()
 	var seen []Entry
 	j.Observe = func(e Entry) { seen = append(seen, e) }
@@ -163,7 +170,7 @@ func TestRun_Order(t *testing.T) {
 	if err := s.Run(context.Background(), j); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"-/parse", "-/params", "plan",
+	want := []string{"-/parse", "-/params", "plan", "-/check",
 		"begin 0", "0/expand", "0/prove", "close 0", "deliver 0",
 		"begin 1", "1/expand", "1/prove", "close 1", "deliver 1"}
 	if got := job.events(); !slices.Equal(got, want) {
@@ -173,11 +180,14 @@ func TestRun_Order(t *testing.T) {
 		t.Errorf("held %d bytes during the last stage, want 10 + 10 + 80", atStage)
 	}
 	idle(t, b)
-	if got := s.Timeline().Entries(); !reflect.DeepEqual(got, seen) || len(got) != 6 {
+	if got := s.Timeline().Entries(); !reflect.DeepEqual(got, seen) || len(got) != 7 {
 		t.Errorf("timeline %+v\nobserved %+v", got, seen)
 	}
 	// The clock moves a second a look: New looked once, then each stage twice.
-	if e := seen[3]; e != (Entry{1, "sector", 0, "fake", "prove", 7 * time.Second, 8 * time.Second, false}) {
+	if e := seen[4]; e != (Entry{1, "sector", 0, "fake", "prove", 9 * time.Second, 10 * time.Second, false}) {
+		t.Errorf("entry %+v", e)
+	}
+	if e := seen[2]; e.Partition != WholeJob || e.Device != "fake" || e.Stage != "check" {
 		t.Errorf("entry %+v", e)
 	}
 	if e := seen[0]; e.Partition != WholeJob || e.Device != "" || e.Stage != "parse" {
@@ -204,7 +214,7 @@ func TestTimeline_KeepsTheLatest(t *testing.T) {
 // places are all events of the two-partition job at which something can go wrong.
 func places() []string {
 	s, _, d := rig(100, 1)
-	job := &script{prepare: []string{"parse"}, partitions: 2, stages: []string{"a", "b"}, device: d}
+	job := &script{prepare: []string{"parse"}, first: []string{"check"}, partitions: 2, stages: []string{"a", "b"}, device: d}
 	if err := s.Run(context.Background(), job.job()); err != nil {
 		panic(err)
 	}
@@ -227,7 +237,7 @@ func TestRun_FailAndPanicAnywhere(t *testing.T) {
 			if how == "fails" && (strings.HasPrefix(place, "next") || strings.HasPrefix(place, "close")) {
 				continue // these return nothing
 			}
-			job := &script{prepare: []string{"parse"}, partitions: 2, stages: []string{"a", "b"}, needs: host.Needs{HostBytes: 50}, device: d}
+			job := &script{prepare: []string{"parse"}, first: []string{"check"}, partitions: 2, stages: []string{"a", "b"}, needs: host.Needs{HostBytes: 50}, device: d}
 			job.at = map[string]func(context.Context) error{place: func(context.Context) error {
 				switch how {
 				case "fails":
@@ -284,7 +294,7 @@ func TestRun_CancelAtEveryBorder(t *testing.T) {
 	all := places()
 	for _, place := range all[:len(all)-1] { // after the last delivery the job is done
 		ctx, cancel := context.WithCancel(context.Background())
-		job := &script{prepare: []string{"parse"}, partitions: 2, stages: []string{"a", "b"}, needs: host.Needs{HostBytes: 50}, device: d}
+		job := &script{prepare: []string{"parse"}, first: []string{"check"}, partitions: 2, stages: []string{"a", "b"}, needs: host.Needs{HostBytes: 50}, device: d}
 		job.at = map[string]func(context.Context) error{place: func(context.Context) error { cancel(); return nil }}
 		err := s.Run(ctx, job.job())
 		if status.KindOf(err) != status.Cancelled || !errors.Is(err, context.Canceled) {

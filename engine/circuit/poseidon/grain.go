@@ -1,34 +1,27 @@
 package poseidon
 
-import (
-	"math/big"
-
-	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
-)
+import "github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 // Fields of the Grain LFSR's first state (eprint 2019/458, appendix E). The instance is a prime field with
 // the S-box x^5; neptune names the S-box 1.
 const (
 	grainPrimeField = 1
 	grainSBox       = 1
-	grainStateBits  = 80
 	grainWarmUp     = 160
 )
 
-// grain is the 80-bit LFSR in self-shrinking mode. bits is a ring: the oldest bit stands at head.
+// grain is the 80-bit LFSR in self-shrinking mode. Its oldest bit is bit 0 of low.
 type grain struct {
-	bits [grainStateBits]byte
-	head int
+	low  uint64
+	high uint16
 }
 
 // newGrain seeds the LFSR for an instance and discards the first 160 bits.
 func newGrain(width, fullRounds, partialRounds int) *grain {
 	g := &grain{}
-	n := 0
 	put := func(count, value int) {
 		for i := count - 1; i >= 0; i-- {
-			g.bits[n] = byte(value >> i & 1)
-			n++
+			g.push(uint64(value >> i & 1))
 		}
 	}
 	put(2, grainPrimeField)
@@ -44,17 +37,21 @@ func newGrain(width, fullRounds, partialRounds int) *grain {
 	return g
 }
 
+// push drops the oldest bit and appends one.
+func (g *grain) push(bit uint64) {
+	g.low = g.low>>1 | uint64(g.high)<<63
+	g.high = g.high>>1 | uint16(bit)<<15
+}
+
 // step advances the LFSR by one bit and returns it.
-func (g *grain) step() byte {
-	at := func(i int) byte { return g.bits[(g.head+i)%grainStateBits] }
-	bit := at(62) ^ at(51) ^ at(38) ^ at(23) ^ at(13) ^ at(0)
-	g.bits[g.head] = bit
-	g.head = (g.head + 1) % grainStateBits
+func (g *grain) step() uint64 {
+	bit := (g.low>>62 ^ g.low>>51 ^ g.low>>38 ^ g.low>>23 ^ g.low>>13 ^ g.low) & 1
+	g.push(bit)
 	return bit
 }
 
 // next returns the next output bit: of each pair the second counts, and only where the first is one.
-func (g *grain) next() byte {
+func (g *grain) next() uint64 {
 	for g.step() == 0 {
 		g.step()
 	}
@@ -63,16 +60,13 @@ func (g *grain) next() byte {
 
 // element draws fr.Bits bits, first bit most significant, until they make a number below the modulus.
 func (g *grain) element() fr.Element {
-	modulus := fr.Modulus()
 	for {
-		v := new(big.Int)
-		for range fr.Bits {
-			v.Lsh(v, 1)
-			v.SetBit(v, 0, uint(g.next()))
+		var number [fr.Bytes]byte // big-endian
+		for i := fr.Bits - 1; i >= 0; i-- {
+			number[len(number)-1-i/8] |= byte(g.next()) << (i % 8)
 		}
-		if v.Cmp(modulus) < 0 {
-			var e fr.Element
-			e.SetBigInt(v)
+		var e fr.Element
+		if e.SetBytesCanonical(number[:]) == nil {
 			return e
 		}
 	}

@@ -56,6 +56,7 @@ type Partition interface {
 // Job is what a caller wants done. All functions are called from the goroutine of Run.
 type Job struct {
 	Name    string  // for the timeline
+	Op      string  // the operation that errors name, as "engine.Prove"
 	Prepare []Stage // of the whole job, at the desk, before the plan is known
 	Plan    func() (Plan, error)
 	// Begin makes partition index ready. It must be quick: work belongs into stages.

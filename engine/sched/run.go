@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/sealc2/sealc2/engine/status"
 )
 
+// op is what errors are called by where a job does not say.
 const op = "sched.Run"
 
 // Scheduler shares a budget and devices among jobs. Safe for concurrent use.
@@ -240,5 +242,5 @@ func (r *run) fail(partition int, stage string, err error) error {
 	if e := (*status.Error)(nil); !errors.As(err, &e) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 		kind = status.Cancelled
 	}
-	return status.Wrap(kind, op, strings.Join(where, ", "), err)
+	return status.Wrap(kind, cmp.Or(r.job.Op, op), strings.Join(where, ", "), err)
 }

@@ -106,7 +106,7 @@ func (p *scriptPartition) Close() {
 }
 
 func (s *script) job() *Job {
-	j := &Job{Name: s.name}
+	j := &Job{Name: s.name, Op: "test.Run"}
 	for _, name := range s.prepare {
 		j.Prepare = append(j.Prepare, Stage{Name: name, Needs: host.Needs{HostBytes: 10, Threads: 1},
 			Run: func(ctx context.Context) error { return s.do(ctx, "-/"+name) }})
@@ -259,6 +259,9 @@ func TestRun_FailAndPanicAnywhere(t *testing.T) {
 				t.Errorf("%s %s: %v", place, how, err)
 			}
 			text := fmt.Sprint(err)
+			if strings.Contains(place, "/") && !strings.HasPrefix(text, "test.Run: ") {
+				t.Errorf("%s %s: operation not named: %s", place, how, text)
+			}
 			if partition, stage, ok := strings.Cut(place, "/"); ok {
 				if partition != "-" && !strings.Contains(text, "partition "+partition) || !strings.Contains(text, "stage "+stage) {
 					t.Errorf("%s %s: place not named: %s", place, how, text)

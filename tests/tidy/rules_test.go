@@ -55,6 +55,8 @@ var rooms = []room{
 	{dir: "engine", may: []string{"engine"}, libraries: []string{gnark, json, xsync}},
 	{dir: "capi", may: []string{"engine"}, libraries: []string{gnark, xsys}, cgo: true},
 	{dir: "bindings/cli", may: []string{"engine"}, libraries: []string{gnark, json, cobra, pflag, xsys}},
+	// Programs that tests build and run as foreign hosts of the library.
+	{dir: "tests/abi/testdata", cgo: true},
 	{dir: "tests", may: []string{"engine", "tests"}, libraries: []string{gnark, json, xsys}},
 }
 

@@ -1,0 +1,34 @@
+/* bridge.h: what the C files and the Go files of this room see of each other.
+ *
+ * The exported functions are C, in native.c and ffi.c, so that they are checked against the public headers
+ * and can refuse a call before it enters Go. They call functions named sealc2go_*, exported from Go and
+ * hidden by exports.map. Go cannot spell const, so pointers to const have names here. */
+#ifndef SEALC2_CAPI_BRIDGE_H
+#define SEALC2_CAPI_BRIDGE_H
+
+#include <stdlib.h>
+
+#include "sealc2.h"
+#include "sealc2_ffi.h"
+
+typedef const char *sealc2_in_text;
+typedef const uint8_t *sealc2_in_bytes;
+typedef const sealc2_config *sealc2_in_config;
+typedef const sealc2_prove_request *sealc2_in_prove;
+typedef const sealc2_verify_request *sealc2_in_verify;
+typedef const uint8_32_array_t *sealc2_in_array32;
+
+/* guard.c */
+const char *sealc2_refusal(int blocks); /* why no call may enter Go now, or NULL; blocks: not from a callback */
+int sealc2_is_forked(void);
+int32_t sealc2_call_progress(sealc2_progress_fn fn, void *user, int32_t partition, int32_t partitions,
+                             sealc2_in_text stage, uint64_t elapsed_ns, double done);
+int32_t sealc2_call_partition(sealc2_partition_fn fn, void *user, uint32_t partition, sealc2_in_bytes proof);
+
+/* result.c */
+void sealc2_put_error(sealc2_error *err, sealc2_in_bytes text, size_t len); /* len 0 clears */
+int sealc2_put_boxed(slice_boxed_uint8_t *out, sealc2_in_bytes data, size_t len); /* 0, or -1 without memory */
+void sealc2_fail_bytes(Result_slice_boxed_uint8_t *result, sealc2_in_bytes text, size_t len);
+void sealc2_fail_bool(Result_bool_t *result, sealc2_in_bytes text, size_t len);
+
+#endif

@@ -1,0 +1,114 @@
+package main
+
+// #include <stdlib.h>
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/sealc2/sealc2/engine"
+	"github.com/sealc2/sealc2/engine/params"
+)
+
+// How a caller answers whether development parameters are accepted; sealc2_dev_params of sealc2.h.
+const (
+	devParamsEnv = iota
+	devParamsAllow
+	devParamsRefuse
+	devParamsCount
+)
+
+// environment reads a variable as it is now, not as it was when the library loaded. Unset reads as empty.
+func environment(name string) string {
+	key := C.CString(name)
+	defer C.free(unsafe.Pointer(key))
+	if value := C.getenv(key); value != nil {
+		return C.GoString(value)
+	}
+	return ""
+}
+
+// paramSource joins what a call says with what the environment says. An empty dir means the environment's.
+func paramSource(getenv func(string) string, dir string, dev uint32) engine.ParamSource {
+	if dir == "" {
+		dir = params.EnvironmentDir(getenv(params.EnvDir)).Path
+	}
+	return engine.ParamSource{
+		Dir:              dir,
+		AllowDev:         dev == devParamsAllow || dev == devParamsEnv && getenv("SEALC2_ALLOW_DEV_PARAMS") == "1",
+		VerifyProduction: truth(getenv("FIL_PROOFS_VERIFY_PRODUCTION_PARAMS")),
+	}
+}
+
+// truth reads a switch as the settings of rust-fil-proofs do; what is neither yes nor no is no.
+func truth(text string) bool {
+	switch strings.ToLower(text) {
+	case "1", "true", "yes", "on":
+		return true
+	}
+	return false
+}
+
+// threadsOf reads RAYON_NUM_THREADS: 0, as unset or malformed text, leaves the number to the engine.
+func threadsOf(getenv func(string) string) int {
+	n, err := strconv.ParseUint(strings.TrimSpace(getenv("RAYON_NUM_THREADS")), 10, 16)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+// Log levels in order of detail.
+var logLevels = [...]string{"off", "error", "warn", "info", "debug", "trace"}
+
+// logLevel is the index in logLevels that RUST_LOG asked for at the latest call.
+var logLevel atomic.Int32
+
+func levelIndex(name string) (int, bool) {
+	for i, level := range logLevels {
+		if strings.EqualFold(level, name) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// parseLogLevel reads RUST_LOG: directives by comma, each a level, a target, or target=level. A directive
+// for sealc2 goes before a general one; those for other targets are not for us.
+func parseLogLevel(text string) int {
+	general, own, hasOwn := 0, 0, false
+	filters, _, _ := strings.Cut(text, "/") // a pattern on the text may follow
+	for _, directive := range strings.Split(filters, ",") {
+		target, name, split := strings.Cut(strings.TrimSpace(directive), "=")
+		level, known := levelIndex(name)
+		switch {
+		case !split:
+			if level, known = levelIndex(target); known {
+				general = level
+			} else if target == "sealc2" {
+				own, hasOwn = len(logLevels)-1, true
+			}
+		case target == "sealc2" && known:
+			own, hasOwn = level, true
+		}
+	}
+	if hasOwn {
+		return own
+	}
+	return general
+}
+
+// logLine writes one event to stderr, in the form that miners' tools know: time LEVEL module > text.
+func logLine(level, text string) {
+	if index, known := levelIndex(level); known && index > int(logLevel.Load()) {
+		return
+	}
+	fmt.Fprintf(os.Stderr, "%s %s sealc2 > %s\n", time.Now().UTC().Format("2006-01-02T15:04:05.000"),
+		strings.ToUpper(level), text)
+}

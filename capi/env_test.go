@@ -1,0 +1,64 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/sealc2/sealc2/engine"
+)
+
+func env(pairs ...string) func(string) string {
+	return func(name string) string {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+func TestParamSource(t *testing.T) {
+	const cache, verify, dev = "FIL_PROOFS_PARAMETER_CACHE", "FIL_PROOFS_VERIFY_PRODUCTION_PARAMS", "SEALC2_ALLOW_DEV_PARAMS"
+	const home = "/var/tmp/filecoin-proof-parameters/"
+	for _, c := range []struct {
+		name string
+		env  func(string) string
+		dir  string
+		dev  uint32
+		want engine.ParamSource
+	}{
+		{"nothing set", env(), "", devParamsEnv, engine.ParamSource{Dir: home}},
+		{"empty is unset", env(cache, ""), "", devParamsEnv, engine.ParamSource{Dir: home}},
+		{"environment", env(cache, "/p", verify, "1", dev, "1"), "", devParamsEnv, engine.ParamSource{Dir: "/p", AllowDev: true, VerifyProduction: true}},
+		{"argument wins", env(cache, "/p"), "/q", devParamsEnv, engine.ParamSource{Dir: "/q"}},
+		{"an argument does not allow", env(), "/q", devParamsEnv, engine.ParamSource{Dir: "/q"}},
+		{"allowed by argument", env(), "", devParamsAllow, engine.ParamSource{Dir: home, AllowDev: true}},
+		{"refused by argument", env(dev, "1"), "", devParamsRefuse, engine.ParamSource{Dir: home}},
+		{"only 1 allows", env(dev, "true", verify, "0"), "", devParamsEnv, engine.ParamSource{Dir: home}},
+		{"words", env(verify, "True"), "", devParamsEnv, engine.ParamSource{Dir: home, VerifyProduction: true}},
+	} {
+		if got := paramSource(c.env, c.dir, c.dev); got != c.want {
+			t.Errorf("%s: want %+v, got %+v", c.name, c.want, got)
+		}
+	}
+}
+
+func TestThreadsOf(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "0": 0, "7": 7, " 12 ": 12, "-1": 0, "many": 0, "99999999999": 0} {
+		if got := threadsOf(env("RAYON_NUM_THREADS", text)); got != want {
+			t.Errorf("RAYON_NUM_THREADS=%q: want %d, got %d", text, want, got)
+		}
+	}
+}
+
+func TestParseLogLevel(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "off", "info": "info", "DEBUG": "debug", "off": "off", "trace": "trace",
+		"filecoin_proofs=debug": "off", "filecoin_proofs=debug,warn": "warn",
+		"error,sealc2=debug": "debug", "debug,sealc2=off": "off", "sealc2": "trace", "info/regex": "info", "nonsense": "off",
+	} {
+		if got := logLevels[parseLogLevel(text)]; got != want {
+			t.Errorf("RUST_LOG=%q: want %s, got %s", text, want, got)
+		}
+	}
+}

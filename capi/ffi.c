@@ -1,0 +1,39 @@
+/* The proving functions of sealc2_ffi.h: each makes its result block, then refuses or enters Go. The
+ * destructors are in result.c, beside the code that makes what they release. */
+#include <string.h>
+
+#include "_cgo_export.h"
+#include "bridge.h"
+
+Result_slice_boxed_uint8_t *seal_commit_phase2(slice_ref_uint8_t seal_commit_phase1_output, uint64_t sector_id,
+                                               const uint8_32_array_t *prover_id) {
+    Result_slice_boxed_uint8_t *result = calloc(1, sizeof *result);
+    if (result == NULL)
+        return NULL;
+    sealc2_put_boxed(&result->error_msg, NULL, 0);
+    sealc2_put_boxed(&result->value, NULL, 0);
+    const char *why = sealc2_refusal(1);
+    if (why != NULL)
+        sealc2_fail_bytes(result, (sealc2_in_bytes)why, strlen(why));
+    else
+        sealc2go_seal_commit_phase2(seal_commit_phase1_output.ptr, seal_commit_phase1_output.len, sector_id, prover_id,
+                                    result);
+    return result;
+}
+
+Result_bool_t *verify_seal(RegisteredSealProof_t registered_proof, const uint8_32_array_t *comm_r,
+                           const uint8_32_array_t *comm_d, const uint8_32_array_t *prover_id,
+                           const uint8_32_array_t *ticket, const uint8_32_array_t *seed, uint64_t sector_id,
+                           slice_ref_uint8_t proof) {
+    Result_bool_t *result = calloc(1, sizeof *result);
+    if (result == NULL)
+        return NULL;
+    sealc2_put_boxed(&result->error_msg, NULL, 0);
+    const char *why = sealc2_refusal(1);
+    if (why != NULL)
+        sealc2_fail_bool(result, (sealc2_in_bytes)why, strlen(why));
+    else
+        sealc2go_verify_seal(registered_proof, comm_r, comm_d, prover_id, ticket, seed, sector_id, proof.ptr, proof.len,
+                             result);
+    return result;
+}

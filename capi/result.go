@@ -1,0 +1,79 @@
+package main
+
+// #include "bridge.h"
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// guard is the whole of an export of sealc2.h: body's error becomes the status and the caller's text.
+func guard(op string, failure *C.sealc2_error, body func() error) C.int32_t {
+	err := protect(op, body)
+	text, length := cText(err)
+	C.sealc2_put_error(failure, text, length)
+	return C.int32_t(status.KindOf(err))
+}
+
+// cText returns an error's text for C to copy: nil and 0 for no error, and never empty for one.
+func cText(err error) (C.sealc2_in_bytes, C.size_t) {
+	if err == nil {
+		return nil, 0
+	}
+	text := err.Error()
+	if text == "" {
+		text = status.KindOf(err).String()
+	}
+	return (C.sealc2_in_bytes)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text))
+}
+
+// borrow returns the caller's memory as a slice, valid until the export returns. Nil with length 0 is empty.
+func borrow(op, name string, data *C.uint8_t, length C.size_t) ([]byte, error) {
+	switch {
+	case length == 0:
+		return nil, nil
+	case data == nil:
+		return nil, status.New(status.Caller, op, name, fmt.Sprintf("%d bytes", length), "NULL")
+	case uint64(length) > 1<<48:
+		return nil, status.New(status.Caller, op, name, "a length of at most 2^48", fmt.Sprint(length))
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(data)), int(length)), nil
+}
+
+// array32 copies a caller's 32 bytes.
+func array32(op, name string, data C.sealc2_in_array32) (out [32]byte, err error) {
+	if data == nil {
+		return out, status.New(status.Caller, op, name, "a pointer to 32 bytes", "NULL")
+	}
+	return *(*[32]byte)(unsafe.Pointer(data)), nil
+}
+
+// checkStruct accepts a struct of this version's size, and a longer one of a later version whose further
+// fields are all zero, that is, not used.
+func checkStruct(op, name string, data unsafe.Pointer, want uintptr) error {
+	if data == nil {
+		return status.New(status.Caller, op, name, "a pointer", "NULL")
+	}
+	size := *(*C.size_t)(data)
+	if uint64(size) < uint64(want) || size > 1<<16 {
+		return status.New(status.Caller, op, name+".size", fmt.Sprintf("sizeof = %d", want), fmt.Sprint(size))
+	}
+	for i, b := range unsafe.Slice((*byte)(data), int(size))[want:] {
+		if b != 0 {
+			return status.New(status.Caller, op, fmt.Sprintf("%s, byte %d", name, int(want)+i),
+				"zero in fields that this version does not know", fmt.Sprint(b))
+		}
+	}
+	return nil
+}
+
+// null refuses a missing out pointer.
+func null(op, name string, missing bool) error {
+	if missing {
+		return status.New(status.Caller, op, name, "a pointer", "NULL")
+	}
+	return nil
+}

@@ -4,23 +4,33 @@
 package engine
 
 import (
+	"context"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/sealc2/sealc2/engine/cpu"
+	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/sched"
+	"github.com/sealc2/sealc2/engine/status"
 )
 
 // Config is fixed for the life of an Engine. The zero value is usable: limits come from the machine.
 type Config struct {
-	Threads   int   // CPU threads; 0: the affinity mask and cgroup limit
-	HostBytes int64 // host memory budget; 0: the cgroup limit or the machine's memory
-	Device    string
-	// Log receives one line an event, without a newline; nil drops them. level is "error", "warn", "info" or "debug".
+	Threads   int    // CPU threads; 0: the affinity mask and cgroup limit
+	HostBytes int64  // host memory budget; 0: the cgroup limit or the machine's memory
+	Device    string // "cpu"; "auto" or empty: the best that there is
+	// Log receives one line an event, without a newline; nil drops them. level is "error", "warn", "info" or
+	// "debug". It may be called from several goroutines at once.
 	Log func(level, text string)
 }
 
 // ParamSource says where parameters come from and what is accepted.
 type ParamSource struct {
-	Dir              string // directory with .params and .vk files
+	Dir              string // directory with .params and .vk files, or the path of one such file
 	AllowDev         bool   // accept keys that are not in the public manifest; each use is logged as a warning
 	VerifyProduction bool   // hash the whole .params file against the manifest once per process and file
 }
@@ -42,16 +52,17 @@ type ProveRequest struct {
 	// proofs (non-interactive PoRep) are then refused as Unsupported, after parsing and before proving.
 	OnChain bool
 
-	Progress  func(Progress)                  // called from one goroutine at a time; may be nil
+	Progress  func(Progress)                   // called from one goroutine at a time; may be nil
 	Partition func(index int, proof [192]byte) // each verified partition, in order, as soon as it is there; may be nil
 }
 
-// Progress is one finished stage of a partition.
+// Progress is one finished stage.
 type Progress struct {
-	Partition, Partitions int
-	Stage                 string // "parse", "params", "expand", "evaluate", "quotient", "msm_h", ... "assemble", "verify"
-	Elapsed               time.Duration
-	Done                  float64 // share of the whole job, 0 to 1, by expected work
+	Partition  int    // -1 for stages of the whole job
+	Partitions int    // 0 where not known yet; known from the end of "parse"
+	Stage      string // "parse", "params", "check", "inputs", "expand", "evaluate", "quotient", "msm_h", ... "assemble", "verify"
+	Elapsed    time.Duration
+	Done       float64 // share of the whole job, 0 to 1, by expected work
 }
 
 // StageTime is the time that one stage of one partition took. Partition is -1 for stages of the whole job.
@@ -77,4 +88,120 @@ type VerifyRequest struct {
 	Ticket, Seed    [32]byte
 	Proof           []byte
 	Params          ParamSource
+}
+
+// timelineLength is how many stages the timeline keeps: ten proofs of ten partitions and more.
+const timelineLength = 4096
+
+// Engine is one opened engine. All methods may be called from any number of goroutines; proofs queue up
+// under the budget, first in first out.
+type Engine struct {
+	config   Config
+	limits   host.Limits
+	budget   *host.Budget
+	backend  groth16.Backend
+	device   *device
+	sched    *sched.Scheduler
+	resident *residency
+
+	// ctx ends when Close is called; closing waits for calls, which grows only while open.
+	ctx    context.Context
+	cancel context.CancelFunc
+	calls  sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	stages []StageTime // of the job that finished last
+}
+
+// device is the place where a backend's stages run, as the scheduler sees it. A stage takes all threads
+// that it can use, so one runs at a time.
+type device struct{ name string }
+
+func (d *device) Name() string { return d.name }
+func (d *device) Slots() int   { return 1 }
+
+// Open finds out what the machine allows, chooses the device, and is quick: nothing is loaded yet.
+// Errors: Caller for a negative limit, NoDevice, Internal.
+func Open(config Config) (e *Engine, err error) {
+	const op = "engine.Open"
+	defer status.Recover(op, &err)
+	limits, err := host.ThisMachine().Limits(config.Threads, config.HostBytes)
+	if err != nil {
+		return nil, err
+	}
+	var why string
+	switch config.Device {
+	case "", "auto":
+		why = "no GPU backend is built in"
+	case "cpu":
+		why = "as configured"
+	default:
+		return nil, status.New(status.NoDevice, op, fmt.Sprintf("device %q", config.Device), `"cpu" or "auto"`, "a device that this build has no backend for: no GPU backend is built in")
+	}
+	e = &Engine{
+		config:   config,
+		limits:   limits,
+		budget:   host.NewBudget(host.Needs{HostBytes: limits.HostBytes, Threads: limits.Threads}),
+		backend:  cpu.New(limits.Threads),
+		resident: newResidency(),
+	}
+	e.device = &device{e.backend.Name()}
+	e.sched = sched.New(e.budget, sched.SystemClock{}, timelineLength, e.device)
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.log("info", "device %s (%s): %s; %s", e.device.name, why, limits, host.CPU())
+	return e, nil
+}
+
+// log hands one line to the configured sink.
+func (e *Engine) log(level, format string, args ...any) {
+	if e.config.Log != nil {
+		e.config.Log(level, fmt.Sprintf(format, args...))
+	}
+}
+
+// begin enters a call: the returned context ends with the caller's and with Close; the returned function
+// leaves. Fails with Caller once Close has begun.
+func (e *Engine) begin(ctx context.Context, op string) (context.Context, func(), error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, nil, status.New(status.Caller, op, "engine", "an open one", "one that was closed")
+	}
+	e.calls.Add(1)
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(e.ctx, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+		e.calls.Done()
+	}, nil
+}
+
+// Close cancels what runs, waits for it, and gives everything back. Closing twice is legal. It must not be
+// called from a callback of Prove, which it would wait for.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.cancel()
+	e.calls.Wait()
+	return e.resident.close()
+}
+
+// Limits is what the engine may use, and what decided so.
+func (e *Engine) Limits() host.Limits { return e.limits }
+
+// Device names the device that proves.
+func (e *Engine) Device() string { return e.device.name }
+
+// Timeline is the latest stages of all jobs, in the order in which they ended.
+func (e *Engine) Timeline() []sched.Entry { return e.sched.Timeline().Entries() }
+
+// LastStages are the stage times of the proof that finished last; nil before the first one. The slice must
+// not be written.
+func (e *Engine) LastStages() []StageTime {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stages
 }

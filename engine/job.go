@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/sealc2/sealc2/engine/circuit"
+	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/sched"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// work is all that the prover needs to know of a job, whatever its circuit is.
+type work struct {
+	name       string // of the circuit, for the timeline
+	program    *circuit.Program
+	srs        groth16.SRS
+	key        *groth16.PreparedKey
+	keyName    string // where the key comes from, for error text
+	partitions int
+	// inputs lays out what the circuit of a partition is fed with. It may be called several times.
+	inputs func(partition int) (*circuit.Inputs, error)
+	// public derives a partition's public inputs, without the constant one, from what is claimed.
+	public func(partition int) ([]fr.Element, error)
+	// finished is called after a partition's proof was delivered; may be nil.
+	finished func(partition int)
+	// r and s are one a partition, or nil for random ones.
+	r, s []fr.Element
+}
+
+// check refuses blinding scalars that do not match the partitions.
+func (w *work) check(op string) error {
+	for _, v := range []struct {
+		name string
+		list []fr.Element
+	}{{"r", w.r}, {"s", w.s}} {
+		if (w.r != nil || w.s != nil) && len(v.list) != w.partitions {
+			return status.New(status.Caller, op, v.name, fmt.Sprintf("%d scalars, one a partition", w.partitions), fmt.Sprint(len(v.list)))
+		}
+	}
+	return nil
+}
+
+// proof is a job under way. Its functions are called from one goroutine, that of the scheduler's Run.
+type proof struct {
+	*Engine
+	op       string
+	work     *work // nil until the last prepare stage has made it
+	out      []byte
+	progress func(Progress)
+	deliver  func(index int, proof [groth16.ProofBytes]byte)
+	meter    meter
+	current  *partition
+}
+
+// run takes a job through the scheduler: prepare must have set p.work when its last stage ends.
+func (p *proof) run(ctx context.Context, name string, prepare []sched.Stage) (*ProveResult, error) {
+	err := p.sched.Run(ctx, &sched.Job{
+		Name:    name,
+		Op:      p.op,
+		Prepare: prepare,
+		Plan:    p.plan,
+		Begin: func(index int) (sched.Partition, error) {
+			p.current = newPartition(p, index)
+			return p.current, nil
+		},
+		Deliver: func(index int) error {
+			one := p.current.result.Bytes()
+			p.out = append(p.out, one[:]...)
+			if p.work.finished != nil {
+				p.work.finished(index)
+			}
+			if p.deliver != nil {
+				p.deliver(index, one)
+			}
+			return nil
+		},
+		Observe: p.observe,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.stages = p.meter.stages
+	p.mu.Unlock()
+	return &ProveResult{Proof: p.out, Stages: p.meter.stages, Device: p.device.name}, nil
+}
+
+// plan asks the backend what a partition takes. Beside it stand the circuit's inputs, and before the first
+// partition the witness of the check, which is smaller than any backend's plan but need not be.
+func (p *proof) plan() (sched.Plan, error) {
+	w := p.work
+	backend, err := p.backend.Plan(w.program)
+	if err != nil {
+		return sched.Plan{}, err
+	}
+	inputs := int64(w.program.FieldCount())*fr.Bytes + int64(w.program.WordCount())*8
+	p.log("debug", "%s: %d partitions, each %s of host memory and %d threads on %s", w.name, w.partitions,
+		host.FormatBytes(backend.HostBytes+inputs), backend.Threads, p.device.name)
+	return sched.Plan{
+		Partitions: w.partitions,
+		Device:     p.device,
+		Needs:      host.Needs{HostBytes: max(backend.HostBytes, witnessBytes(w.program)) + inputs, DeviceBytes: backend.DeviceBytes},
+		Stage:      host.Needs{Threads: max(backend.Threads, 1)},
+		First:      []sched.Stage{{Name: "check", Needs: host.Needs{Threads: max(backend.Threads, 1)}, Run: p.check}},
+	}, nil
+}
+
+// witnessBytes is what newWitness takes from an arena.
+func witnessBytes(program *circuit.Program) int64 {
+	return host.SliceBytes[fr.Element](program.InputCount()) + host.SliceBytes[uint64](circuit.BitWords(program.AuxCount())) +
+		host.SliceBytes[fr.Element](program.NumCount())
+}
+
+// newWitness cuts an empty compact witness from an arena.
+func newWitness(program *circuit.Program, arena *host.Arena) *circuit.Witness {
+	return &circuit.Witness{
+		Inputs: host.Alloc[fr.Element](arena, program.InputCount()),
+		Bits:   circuit.Bits{Words: host.Alloc[uint64](arena, circuit.BitWords(program.AuxCount())), Len: program.AuxCount()},
+		Nums:   host.Alloc[fr.Element](arena, program.NumCount()),
+	}
+}
+
+// check goes through all partitions before any of them is proved, so that a sector which cannot be proved
+// is refused in seconds and not after its good partitions: the public inputs must be those that follow from
+// the statement, and every row must hold. The rows of partition 0 are left to its own evaluate stage, which
+// comes next.
+func (p *proof) check(ctx context.Context) error {
+	const op = "engine.Check"
+	w := p.work
+	arena, err := host.NewArena(witnessBytes(w.program))
+	if err != nil {
+		return err
+	}
+	defer arena.Close()
+	witness := newWitness(w.program, arena)
+	for k := range w.partitions {
+		where := fmt.Sprintf("partition %d", k)
+		fail := func(err error) error { return status.Wrap(status.KindOf(err), op, where, err) }
+		in, err := w.inputs(k)
+		if err != nil {
+			return fail(err)
+		}
+		public, err := w.public(k)
+		if err != nil {
+			return fail(err)
+		}
+		if err := w.program.Expand(ctx, in, witness, p.limits.Threads); err != nil {
+			return fail(err)
+		}
+		if err := samePublic(op, public, witness.Inputs); err != nil {
+			return fail(err)
+		}
+		if k == 0 {
+			continue
+		}
+		if err := w.program.Check(ctx, witness, p.limits.Threads); err != nil {
+			return fail(err)
+		}
+	}
+	return nil
+}
+
+// samePublic compares derived public inputs with those that the circuit computed (with the leading one).
+func samePublic(op string, derived, computed []fr.Element) error {
+	if len(computed) != len(derived)+1 {
+		return status.New(status.Input, op, "public inputs", fmt.Sprintf("%d, from the statement", len(derived)), fmt.Sprintf("%d in the circuit", len(computed)-1))
+	}
+	for i := range derived {
+		if !derived[i].Equal(&computed[i+1]) {
+			return status.New(status.Input, op, fmt.Sprintf("public input %d", i),
+				derived[i].String()+", which follows from the statement", computed[i+1].String()+" from the vanilla proof")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package engine
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/sealc2/sealc2/engine/circuit"
+	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/params"
+)
+
+const vectors = "../tests/vectors/"
+
+func readJSON(t testing.TB, path string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(vectors + path)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func scalarOf(t testing.TB, text string) (x fr.Element) {
+	t.Helper()
+	raw, err := hex.DecodeString(text)
+	if err == nil && len(raw) == 32 {
+		x, err = fr.LittleEndian.Element((*[32]byte)(raw))
+	}
+	if err != nil || len(raw) != 32 {
+		t.Fatalf("scalar %q: %v", text, err)
+	}
+	return x
+}
+
+func scalarsOf(t testing.TB, texts []string) []fr.Element {
+	t.Helper()
+	out := make([]fr.Element, len(texts))
+	for i := range texts {
+		out[i] = scalarOf(t, texts[i])
+	}
+	return out
+}
+
+func hexOf(t testing.TB, text string) []byte {
+	t.Helper()
+	raw, err := hex.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// tinyCase is a small circuit of the reference with its parameters and proof.
+type tinyCase struct {
+	program *circuit.Program
+	inputs  *circuit.Inputs
+	public  []fr.Element
+	srs     *params.File
+	r, s    fr.Element
+	proof   []byte // with r and s
+	bare    []byte // with zeros
+	aux     int    // index in inputs.Fields of the first private variable
+}
+
+func loadTiny(t testing.TB, name string) *tinyCase {
+	t.Helper()
+	var r1cs struct {
+		Inputs, Aux, Constraints int
+		Canonical                []map[string][][2]any
+	}
+	var witness struct {
+		Inputs []string `json:"input_assignment"`
+		Aux    []string `json:"aux_assignment"`
+	}
+	var proof struct {
+		Public []string `json:"public_inputs"`
+		R, S   string
+		Proof  string
+		Bare   string `json:"proof_with_r_and_s_zero"`
+	}
+	readJSON(t, "tiny/"+name+"/r1cs.json", &r1cs)
+	readJSON(t, "tiny/"+name+"/witness.json", &witness)
+	readJSON(t, "tiny/"+name+"/proof.json", &proof)
+	rows := make([]circuit.Constraint, r1cs.Constraints)
+	for i := range rows {
+		for m, into := range map[string]*[]circuit.Term{"a": &rows[i].A, "b": &rows[i].B, "c": &rows[i].C} {
+			for _, x := range r1cs.Canonical[i][m] {
+				*into = append(*into, circuit.Term{Key: circuit.Key(x[0].(float64)), Coeff: scalarOf(t, x[1].(string))})
+			}
+		}
+	}
+	c := &tinyCase{
+		inputs: &circuit.Inputs{}, public: scalarsOf(t, proof.Public),
+		r: scalarOf(t, proof.R), s: scalarOf(t, proof.S), proof: hexOf(t, proof.Proof), bare: hexOf(t, proof.Bare),
+		aux: len(witness.Inputs) - 1,
+	}
+	c.inputs.Fields = append(scalarsOf(t, witness.Inputs[1:]), scalarsOf(t, witness.Aux)...)
+	var err error
+	if c.program, err = circuit.FromR1CS(name, r1cs.Inputs, make([]bool, r1cs.Aux), rows); err != nil {
+		t.Fatal(err)
+	}
+	if c.srs, err = params.Open(vectors + "tiny/" + name + "/params.bin"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.srs.Close() })
+	return c
+}
+
+// request proves n copies of the case with its scalars.
+func (c *tinyCase) request(n int) *ProgramRequest {
+	r := &ProgramRequest{Program: c.program, SRS: c.srs}
+	for range n {
+		r.Inputs, r.Public = append(r.Inputs, c.inputs), append(r.Public, c.public)
+		r.R, r.S = append(r.R, c.r), append(r.S, c.s)
+	}
+	return r
+}
+
+// spoiled is a copy of the inputs whose first private variable is another one.
+func (c *tinyCase) spoiled() *circuit.Inputs {
+	in := &circuit.Inputs{Fields: append([]fr.Element(nil), c.inputs.Fields...), Words: c.inputs.Words}
+	one := fr.One()
+	for i := c.aux; i < len(in.Fields); i++ {
+		in.Fields[i].Add(&in.Fields[i], &one)
+	}
+	return in
+}
+
+// logBook collects log lines.
+type logBook struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logBook) add(level, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, level+": "+text)
+}
+
+func (l *logBook) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if strings.Contains(line, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// open opens an engine for a test, with wrap (may be nil) around its backend.
+func open(t testing.TB, config Config, wrap func(groth16.Backend) groth16.Backend) *Engine {
+	t.Helper()
+	e, err := Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wrap != nil {
+		e.backend = wrap(e.backend)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if u := e.budget.Usage(); u.Used != (host.Needs{}) || u.Waiting != 0 {
+			t.Errorf("budget is not as before: %+v", u)
+		}
+	})
+	return e
+}
+
+// faulty is a backend with a fault: each nil function means none.
+type faulty struct {
+	groth16.Backend
+	plan  func(*groth16.Plan)
+	begin func() error
+	stage func(ctx context.Context, name string) error // before the stage
+	sums  func(*groth16.Sums)
+	open  *int // partitions that were begun and not closed
+}
+
+func (f *faulty) Plan(p *circuit.Program) (groth16.Plan, error) {
+	plan, err := f.Backend.Plan(p)
+	if f.plan != nil {
+		f.plan(&plan)
+	}
+	return plan, err
+}
+
+func (f *faulty) Begin(p *circuit.Program, in *circuit.Inputs, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
+	if f.begin != nil {
+		if err := f.begin(); err != nil {
+			return nil, err
+		}
+	}
+	part, err := f.Backend.Begin(p, in, srs, arena)
+	if err != nil {
+		return nil, err
+	}
+	if f.open != nil {
+		*f.open++
+	}
+	return &faultyPartition{Partition: part, f: f}, nil
+}
+
+type faultyPartition struct {
+	groth16.Partition
+	f      *faulty
+	closed bool
+}
+
+func (p *faultyPartition) Stages() []groth16.Stage {
+	stages := p.Partition.Stages()
+	for i := range stages {
+		name, run := stages[i].Name, stages[i].Run
+		stages[i].Run = func(ctx context.Context) error {
+			if p.f.stage != nil {
+				if err := p.f.stage(ctx, name); err != nil {
+					return err
+				}
+			}
+			return run(ctx)
+		}
+	}
+	return stages
+}
+
+func (p *faultyPartition) Sums() (*groth16.Sums, error) {
+	sums, err := p.Partition.Sums()
+	if err == nil && p.f.sums != nil {
+		p.f.sums(sums)
+	}
+	return sums, err
+}
+
+func (p *faultyPartition) Close() {
+	if !p.closed && p.f.open != nil {
+		*p.f.open--
+	}
+	p.closed = true
+	p.Partition.Close()
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within 10 s", what)
+		}
+	}
+}

@@ -1,0 +1,305 @@
+"""The Python package against the built library. Run from bindings/python: python3 -m unittest discover tests
+
+Proofs need 2 KiB development parameters, whose folder SEALC2_PARAMS names; `make test` makes them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import zipfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PACKAGE = HERE.parent
+ROOT = PACKAGE.parents[1]
+sys.path.insert(0, str(PACKAGE))
+
+import sealc2  # noqa: E402
+from sealc2 import Error, Status, _native  # noqa: E402
+
+SECTOR = ROOT / "tests" / "vectors" / "c1" / "porep-2k-a"
+C1 = (SECTOR / "c1.json").read_bytes()
+STATEMENT = json.loads((SECTOR / "statement.json").read_text())
+PROVER = bytes.fromhex(STATEMENT["prover_id"])
+PARAMS = os.environ.get("SEALC2_PARAMS")
+needs_params = unittest.skipUnless(
+    PARAMS, "needs 2 KiB development parameters (1.2 GB, minutes to make): make test makes them and names their folder in SEALC2_PARAMS"
+)
+
+
+def claim(proof: bytes) -> "list":
+    c1 = json.loads(C1)
+    return [5, bytes(c1["comm_r"]), bytes(c1["comm_d"]), PROVER, bytes(c1["ticket"]), bytes(c1["seed"]), 1, proof]
+
+
+class Layouts(unittest.TestCase):
+    """ctypes repeats the header by hand: sizes, statuses and version must be the header's."""
+
+    def header(self) -> str:
+        return re.sub(r"/\*.*?\*/", "", (ROOT / "include" / "sealc2.h").read_text(), flags=re.S)
+
+    def test_fields_and_sizes(self) -> None:
+        pairs = {
+            "sealc2_error": _native.Error,
+            "sealc2_config": _native.Config,
+            "sealc2_progress": _native.Progress,
+            "sealc2_prove_request": _native.ProveRequest,
+            "sealc2_verify_request": _native.VerifyRequest,
+            "sealc2_stage": _native.Stage,
+        }
+        sizes = dict(re.findall(r"SIZE\((\w+), (\d+)\)", (ROOT / "tests/abi/testdata/layout.c").read_text()))
+        offsets = {
+            (name, field): int(at)
+            for name, field, at in re.findall(r"AT\((\w+), (\w+), (\d+)\)", (ROOT / "tests/abi/testdata/layout.c").read_text())
+        }
+        for name, struct in pairs.items():
+            body = re.search(r"typedef struct %s \{(.*?)\} %s;" % (name, name), self.header(), re.S)
+            self.assertIsNotNone(body, name)
+            fields = re.findall(r"(\w+)(?:\[\w+\])?;", body.group(1))
+            self.assertEqual(fields, [field[0] for field in struct._fields_], name)
+            self.assertEqual(ctypes.sizeof(struct), int(sizes[name]), name)
+            for field in fields[1:]:
+                self.assertEqual(getattr(struct, field).offset, offsets[name, field], f"{name}.{field}")
+
+    def test_statuses(self) -> None:
+        declared = {name: int(value) for name, value in re.findall(r"SEALC2_(\w+) = (\d+)", self.header().split("} sealc2_status;")[0])}
+        self.assertEqual(declared, {status.name: status.value for status in Status})
+        for status in Status:
+            name = _native.library().sealc2_status_name(status).decode()
+            self.assertEqual(name.upper().replace(" ", "_"), status.name)
+
+    def test_signatures(self) -> None:
+        exported = [name for name in (ROOT / "include" / "exports.txt").read_text().split() if name.startswith("sealc2_")]
+        self.assertEqual(sorted(_native._SIGNATURES), exported)
+        for name, (_, arguments) in _native._SIGNATURES.items():
+            declared = re.search(r"\b%s\((.*?)\);" % name, self.header(), re.S).group(1)
+            count = 0 if declared == "void" else declared.count(",") + 1
+            self.assertEqual(len(arguments), count, name)
+
+    def test_version(self) -> None:
+        self.assertEqual(sealc2.__version__, sealc2.library_version())
+        self.assertIn(f'#define SEALC2_VERSION "{sealc2.__version__}"', (ROOT / "include" / "sealc2.h").read_text())
+        self.assertIn(f'version = "{sealc2.__version__}"', (PACKAGE / "pyproject.toml").read_text())
+        self.assertIn(f'const Version = "{sealc2.__version__}"', (ROOT / "engine" / "version.go").read_text())
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, code: Status, text: str, call, *arguments, **options) -> None:
+        with self.assertRaises(Error) as caught:
+            call(*arguments, **options)
+        self.assertEqual(caught.exception.code, code, caught.exception)
+        self.assertIn(text, caught.exception.message)
+        self.assertIn(code.name, str(caught.exception))
+
+    def test_garbage(self) -> None:
+        for data in (b"", b"no JSON", b"{}", b"[" * 100000, C1[: len(C1) // 2], C1 + b"x"):
+            with self.subTest(data=data[:20]):
+                self.refused(Status.INPUT, "", sealc2.seal_commit_phase2, data, 1, PROVER)
+
+    def test_wrong_ids(self) -> None:
+        self.refused(Status.INPUT, "replica_id", sealc2.seal_commit_phase2, C1, 2, PROVER)
+        self.refused(Status.INPUT, "replica_id", sealc2.seal_commit_phase2, C1, 1, sealc2.prover_id(1001))
+
+    def test_arguments(self) -> None:
+        self.refused(Status.CALLER, "c1_bytes", sealc2.seal_commit_phase2, "text", 1, PROVER)
+        self.refused(Status.CALLER, "sector_id", sealc2.seal_commit_phase2, C1, -1, PROVER)
+        self.refused(Status.CALLER, "sector_id", sealc2.seal_commit_phase2, C1, True, PROVER)
+        self.refused(Status.CALLER, "prover_id", sealc2.seal_commit_phase2, C1, 1, PROVER[:31])
+        self.refused(Status.CALLER, "params_dir", sealc2.seal_commit_phase2, C1, 1, PROVER, params_dir="a\0b")
+        for at in (1, 2, 3, 4, 5):
+            wrong = claim(b"x" * 192)
+            wrong[at] = wrong[at][:31]
+            self.refused(Status.CALLER, "32 bytes", sealc2.verify_seal, *wrong)
+        wrong = claim(b"x" * 192)
+        wrong[0] = 20
+        with self.assertRaises(Error):
+            sealc2.verify_seal(*wrong)
+
+    def test_params_of_environment_and_argument(self) -> None:
+        before = os.environ.get("FIL_PROOFS_PARAMETER_CACHE")
+        try:
+            os.environ["FIL_PROOFS_PARAMETER_CACHE"] = "/nowhere/by-environment"
+            self.refused(Status.PARAMS, "/nowhere/by-environment", sealc2.seal_commit_phase2, C1, 1, PROVER)
+            self.refused(Status.PARAMS, "/nowhere/by-argument", sealc2.seal_commit_phase2, C1, 1, PROVER, params_dir=Path("/nowhere/by-argument"))
+        finally:
+            os.environ.pop("FIL_PROOFS_PARAMETER_CACHE")
+            if before is not None:
+                os.environ["FIL_PROOFS_PARAMETER_CACHE"] = before
+
+    def test_non_interactive_kinds_are_refused_by_name(self) -> None:
+        wrong = claim(b"\xc0" + b"\0" * 191)
+        wrong[0] = 15
+        self.refused(Status.UNSUPPORTED, "aggregat", sealc2.verify_seal, *wrong)
+
+    def test_closed_engine(self) -> None:
+        engine = sealc2.Engine(threads=1)
+        engine.close()
+        engine.close()
+        self.refused(Status.CALLER, "closed", engine.seal_commit_phase2, C1, 1, PROVER)
+        self.refused(Status.CALLER, "engine", engine.last_stages)
+
+    def test_usable_after_shutdown(self) -> None:
+        sealc2.shutdown()
+        self.refused(Status.INPUT, "replica_id", sealc2.seal_commit_phase2, C1, 2, PROVER)
+
+    def test_prover_id(self) -> None:
+        self.assertEqual(sealc2.prover_id(1000), PROVER)
+        self.assertEqual(sealc2.prover_id("f01000"), PROVER)
+        self.assertEqual(sealc2.prover_id("t01000"), PROVER)
+        self.assertEqual(sealc2.prover_id(0), b"\0" * 32)
+        self.assertEqual(sealc2.prover_id((1 << 64) - 1)[:11], b"\xff" * 9 + b"\x01\x00")
+        for wrong in (-1, 1 << 64, "f1abc", ""):
+            self.refused(Status.CALLER, "miner", sealc2.prover_id, wrong)
+
+    def test_fork(self) -> None:
+        sealc2.last_stages()  # the engine is open
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                signal.alarm(20)
+                begun = time.monotonic()
+                try:
+                    sealc2.seal_commit_phase2(C1, 1, PROVER)
+                except Error as error:
+                    code = 0 if error.code == Status.FORKED and "fork" in error.message and time.monotonic() - begun < 1 else 2
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(child, 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+
+    def test_threads(self) -> None:
+        errors = []
+
+        def call() -> None:
+            try:
+                sealc2.seal_commit_phase2(C1, 2, PROVER)
+            except Error as error:
+                errors.append(error.code)
+
+        threads = [threading.Thread(target=call) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(errors, [Status.INPUT] * 16)
+
+
+class Loading(unittest.TestCase):
+    def run_python(self, code: str, **env: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(PACKAGE), **env}
+        )
+
+    def test_missing_library_is_named(self) -> None:
+        done = self.run_python("import sealc2; sealc2.library_version()", SEALC2_LIB="/nowhere/libsealc2.so")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("/nowhere/libsealc2.so", done.stderr)
+
+    def test_log_level_is_read_at_the_call(self) -> None:
+        code = (
+            "import os, sealc2\n"
+            "def call():\n"
+            "    try: sealc2.seal_commit_phase2(open(os.environ['C1'], 'rb').read(), 1, sealc2.prover_id(1000), params_dir='/nowhere')\n"
+            "    except sealc2.Error: pass\n"
+            "call(); os.environ['RUST_LOG'] = 'debug'; call()\n"
+        )
+        done = self.run_python(code, C1=str(SECTOR / "c1.json"), RUST_LOG="")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for line in done.stderr.splitlines():
+            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\S+ (ERROR|WARN|INFO|DEBUG) sealc2 > .")
+
+    def test_wheel(self) -> None:
+        """The wheel holds the library, its record is right, and it works from another folder."""
+        with tempfile.TemporaryDirectory() as folder:
+            sys.path.insert(0, str(PACKAGE))
+            import wheel_backend
+
+            name = wheel_backend.build_wheel(folder)
+            self.assertRegex(name, r"^sealc2-[\d.]+-py3-none-linux_\w+\.whl$")
+            with zipfile.ZipFile(Path(folder) / name) as wheel:
+                self.assertIn("sealc2/py.typed", wheel.namelist())
+                record = next(n for n in wheel.namelist() if n.endswith("RECORD"))
+                listed = {line.split(",")[0] for line in wheel.read(record).decode().split()}
+                self.assertEqual(listed, set(wheel.namelist()))
+                wheel.extractall(Path(folder) / "site")
+            env = {**os.environ, "PYTHONPATH": str(Path(folder) / "site")}
+            env.pop("SEALC2_LIB", None)
+            done = subprocess.run(
+                [sys.executable, "-c", "import sealc2; print(sealc2.library_version(), sealc2._native.candidates()[0])"],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                env=env,
+                cwd=folder,
+            )
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.split(), [sealc2.__version__, str(Path(folder).resolve() / "site" / "sealc2" / "libsealc2.so")])
+
+
+@needs_params
+class Proofs(unittest.TestCase):
+    def test_equals_the_reference(self) -> None:
+        want = json.loads((SECTOR / "proof.json").read_text())
+        seen = []
+        with sealc2.Engine() as engine:
+            self.assertEqual(engine.last_stages(), [])
+            proof = engine.seal_commit_phase2(
+                C1,
+                1,
+                PROVER,
+                params_dir=PARAMS,
+                allow_dev_params=True,
+                progress=seen.append,
+                r=[bytes.fromhex(one) for one in want["r"]],
+                s=[bytes.fromhex(one) for one in want["s"]],
+            )
+            self.assertEqual(proof.hex(), "".join(want["proofs"]))
+            self.assertGreater(len(engine.last_stages()), 3)
+            self.assertEqual(seen[-1].done, 1)
+            self.assertEqual([p.done for p in seen], sorted(p.done for p in seen))
+            self.assertTrue(engine.verify_seal(*claim(proof), params_dir=PARAMS, allow_dev_params=True))
+            other = claim(proof)
+            other[4] = bytes(32)
+            self.assertFalse(engine.verify_seal(*other, params_dir=PARAMS, allow_dev_params=True))
+            with self.assertRaises(Error) as caught:
+                engine.verify_seal(*claim(proof[:-1]), params_dir=PARAMS, allow_dev_params=True)
+            self.assertEqual(caught.exception.code, Status.INPUT)
+
+    def test_development_parameters_need_leave(self) -> None:
+        with self.assertRaises(Error) as caught:
+            sealc2.seal_commit_phase2(C1, 1, PROVER, params_dir=PARAMS, allow_dev_params=False)
+        self.assertEqual(caught.exception.code, Status.PARAMS)
+
+    def test_exception_in_progress_cancels(self) -> None:
+        class Mine(Exception):
+            pass
+
+        def stop(_: sealc2.Progress) -> None:
+            raise Mine
+
+        with self.assertRaises(Mine):
+            sealc2.seal_commit_phase2(C1, 1, PROVER, params_dir=PARAMS, allow_dev_params=True, progress=stop)
+
+    def test_interrupt_cancels(self) -> None:
+        timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        begun = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            sealc2.seal_commit_phase2(C1, 1, PROVER, params_dir=PARAMS, allow_dev_params=True)
+        self.assertLess(time.monotonic() - begun, 60)
+        timer.join()
+
+
+if __name__ == "__main__":
+    unittest.main()

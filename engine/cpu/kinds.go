@@ -52,3 +52,7 @@ func sumBlock[A, J any, PA point[A], PJ jacobian[A, J]](ctx context.Context, are
 	points := k.make(arena, sumSlots(w, chunk, threads), threads)
 	return newMultiSum[A, J, PA, PJ](arena, w, chunk, threads, points).run(ctx, src, read)
 }
+
+// laneKernels lists the transforms' kernels that this machine can run on a domain of n points, the fastest
+// first.
+func laneKernels(n int) []laneKernel { return []laneKernel{scalarLanes{}} }

@@ -31,14 +31,14 @@ type work struct {
 	r, s []fr.Element
 }
 
-// check refuses blinding scalars that do not match the partitions.
-func (w *work) check(op string) error {
+// checkScalars refuses blinding scalars that do not match the partitions.
+func checkScalars(op string, partitions int, r, s []fr.Element) error {
 	for _, v := range []struct {
 		name string
 		list []fr.Element
-	}{{"r", w.r}, {"s", w.s}} {
-		if (w.r != nil || w.s != nil) && len(v.list) != w.partitions {
-			return status.New(status.Caller, op, v.name, fmt.Sprintf("%d scalars, one a partition", w.partitions), fmt.Sprint(len(v.list)))
+	}{{"r", r}, {"s", s}} {
+		if (r != nil || s != nil) && len(v.list) != partitions {
+			return status.New(status.Caller, op, v.name, fmt.Sprintf("%d scalars, one a partition", partitions), fmt.Sprint(len(v.list)))
 		}
 	}
 	return nil

@@ -28,9 +28,6 @@ func (e *Engine) Prove(ctx context.Context, request *ProveRequest) (result *Prov
 	if request == nil || len(request.C1) == 0 {
 		return nil, status.New(status.Caller, op, "C1", "the output of Commit phase 1", "nothing")
 	}
-	if (request.R == nil) != (request.S == nil) {
-		return nil, status.New(status.Caller, op, "r, s", "both or none", "one")
-	}
 	ctx, leave, err := e.begin(ctx, op)
 	if err != nil {
 		return nil, err
@@ -53,16 +50,16 @@ func (e *Engine) Prove(ctx context.Context, request *ProveRequest) (result *Prov
 			return aggregation(op)
 		}
 		p.meter.partitions = st.PartitionCount()
-		return nil
+		return checkScalars(op, p.meter.partitions, request.R, request.S)
 	}
 	load := func(ctx context.Context) error {
 		st := &sector.Statement
-		program := porep.Program(st.Shape)
 		set, done, err := e.useSet(ctx, request.Params, st.Shape)
 		if err != nil {
 			return err
 		}
 		release = done
+		program := porep.Program(st.Shape)
 		if err := set.file.Fits(program); err != nil {
 			return err
 		}
@@ -74,7 +71,7 @@ func (e *Engine) Prove(ctx context.Context, request *ProveRequest) (result *Prov
 			// Each partition owns its memory, which is not needed once its proof is out.
 			finished: func(k int) { sector.Partitions[k] = nil },
 		}
-		return p.work.check(op)
+		return nil
 	}
 	return p.run(ctx, "seal", []sched.Stage{
 		{Name: "parse", Needs: host.Needs{HostBytes: parseBytes(len(request.C1)), Threads: 1}, Run: parse},
@@ -111,8 +108,8 @@ func (e *Engine) ProveProgram(ctx context.Context, request *ProgramRequest) (res
 	if request == nil || request.Program == nil || request.SRS == nil || len(request.Inputs) != len(request.Public) {
 		return nil, status.New(status.Caller, op, "request", "a program, an SRS, and as many inputs as public inputs", "something missing")
 	}
-	if (request.R == nil) != (request.S == nil) {
-		return nil, status.New(status.Caller, op, "r, s", "both or none", "one")
+	if err := checkScalars(op, len(request.Inputs), request.R, request.S); err != nil {
+		return nil, err
 	}
 	ctx, leave, err := e.begin(ctx, op)
 	if err != nil {
@@ -135,7 +132,7 @@ func (e *Engine) ProveProgram(ctx context.Context, request *ProgramRequest) (res
 			inputs: func(k int) (*circuit.Inputs, error) { return request.Inputs[k], nil },
 			public: func(k int) ([]fr.Element, error) { return request.Public[k], nil },
 		}
-		return p.work.check(op)
+		return nil
 	}
 	return p.run(ctx, request.Program.Name(), []sched.Stage{{Name: "params", Needs: host.Needs{Threads: 1}, Run: load}})
 }

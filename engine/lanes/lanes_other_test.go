@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package lanes
+
+import "testing"
+
+func withoutFast(*testing.T) {}

@@ -85,7 +85,9 @@ func plain(data []byte, bare bool) (value any, err error) {
 }
 
 // Goal: what Parse accepts is JSON, means to an independent decoder what it means to us, and survives
-// writing and reading with the same bytes; what it refuses is refused by a value of kind Input.
+// writing and reading with the same bytes; what it refuses is refused by a value of kind Input. The seeds
+// are whole documents of 100 kB, so run it with -fuzzminimizetime 1x, or it spends its time on making
+// them smaller.
 func FuzzParse(f *testing.F) {
 	for _, c := range cases {
 		data := readVector(f, c.name, "c1.json")

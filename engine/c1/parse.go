@@ -23,12 +23,15 @@ type Options struct {
 	// IDs are the sector and the prover. With them the replica id is recomputed, before the vanilla proofs are
 	// looked at, and a C1 output of another sector is refused; nil: it is taken from the C1 output.
 	IDs *IDs
+	// AllowPartial takes a document with only the first partitions of a sector, at least one: good for looking
+	// at witnesses, not for proving a sector.
+	AllowPartial bool
 }
 
 // Output is a C1 output.
 type Output struct {
 	Statement    porep.Statement
-	Partitions   [][]porep.Challenge // PartitionCount x ChallengesPerPartition; a partition owns its memory, so that it can be dropped
+	Partitions   [][]porep.Challenge // PartitionCount (with AllowPartial fewer) x ChallengesPerPartition; a partition owns its memory, so that it can be dropped
 	Bare         bool                // the form without registered_proof
 	SectorNumber *uint64             // SectorNum of the lotus-bench wrapper; nil without it
 	IDs          *IDs                // the ids that replica_id was recomputed from; nil: it stands as the C1 output gave it
@@ -62,7 +65,7 @@ func Parse(data []byte, opts Options) (out *Output, err error) {
 		ids = &IDs{ids.SectorID, ids.ProverID} // the caller's stays the caller's
 	}
 
-	p := &parser{reader: reader{data: data}, file: file, ids: ids}
+	p := &parser{reader: reader{data: data}, file: file, ids: ids, partial: opts.AllowPartial}
 	f := p.envelope()
 	if f == nil && p.has(phase1Out) && !p.has(vanillaProofs) {
 		return p.unwrap()
@@ -109,12 +112,13 @@ var topMembers = &members{keys: []string{
 // order; then the values in the order in which they explain each other.
 type parser struct {
 	reader
-	file   *StatementFile // nil without
-	ids    *IDs           // nil without
-	values [topKeys]span  // empty where the key is not there
-	size   *uint64        // SectorSize of the wrapper that the document came in
-	number *uint64        // SectorNum of it
-	prefix string         // path of the document in its wrapper
+	file    *StatementFile // nil without
+	ids     *IDs           // nil without
+	partial bool           // Options.AllowPartial
+	values  [topKeys]span  // empty where the key is not there
+	size    *uint64        // SectorSize of the wrapper that the document came in
+	number  *uint64        // SectorNum of it
+	prefix  string         // path of the document in its wrapper
 }
 
 func (p *parser) has(place int) bool { return p.values[place].end > 0 }
@@ -163,7 +167,7 @@ func (p *parser) fail(f *fault) error {
 
 // unwrap reads the document in a lotus-bench wrapper.
 func (p *parser) unwrap() (*Output, error) {
-	inner := &parser{file: p.file, ids: p.ids, prefix: topMembers.keys[phase1Out]}
+	inner := &parser{file: p.file, ids: p.ids, partial: p.partial, prefix: topMembers.keys[phase1Out]}
 	number := func(place int, limit uint64, dst **uint64) *fault {
 		if !p.has(place) {
 			return nil
@@ -253,7 +257,7 @@ func (p *parser) document() (*Output, error) {
 	layout := newLayout(s.Shape, s.Kind)
 	f := p.value(vanillaProofs, func() *fault {
 		read := func() (f *fault) {
-			d := decoder{reader: &p.reader, layout: layout}
+			d := decoder{reader: &p.reader, layout: layout, partial: p.partial}
 			if out.Partitions, f = d.readPartitions(); f != nil {
 				return f
 			}

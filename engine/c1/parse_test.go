@@ -394,7 +394,7 @@ func TestParse_Truncated(t *testing.T) {
 	for n := 0; n < len(data); n += step {
 		if _, err := Parse(data[:n], Options{}); err == nil {
 			t.Fatalf("accepted %d of %d bytes", n, len(data))
-		} else if n > 1 && !strings.Contains(err.Error(), fmt.Sprintf("the end of the document at byte %d", n)) && !strings.Contains(err.Error(), "at byte") {
+		} else if !strings.Contains(err.Error(), fmt.Sprintf("the end of the document at byte %d", n)) && !strings.Contains(err.Error(), "want null, got n") {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
 		if n > 500 && n < len(data)-700 {
@@ -447,7 +447,8 @@ func TestParse_Hostile(t *testing.T) {
 		if len(e.Error()) > 2000 {
 			t.Errorf("%q %q: an error of %d bytes", c.prefix, c.unit, len(e.Error()))
 		}
-		// Much more than the slowest takes, 0.5 s on a quiet core.
+		// Far more than any takes on its own, so that a busy machine does not fail it; 128 levels deep or
+		// not, quadratic work on documents of this size would take hours.
 		if elapsed > 8*time.Second {
 			t.Errorf("%q %q: %v", c.prefix, c.unit, elapsed)
 		}

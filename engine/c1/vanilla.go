@@ -121,13 +121,19 @@ var (
 type decoder struct {
 	*reader
 	*layout
-	slab *slab
+	partial bool // fewer partitions than the layout has are fine
+	slab    *slab
 }
 
 // readPartitions takes the array of partitions.
 func (d *decoder) readPartitions() ([][]porep.Challenge, *fault) {
 	out := make([][]porep.Challenge, d.partitions)
-	f := d.array(d.partitions, "partitions", func(k int) *fault {
+	least, count := d.partitions, 0
+	if d.partial {
+		least = 1
+	}
+	f := d.arrayBetween(least, d.partitions, "partitions", func(k int) *fault {
+		count = k + 1
 		if d.peek() == '[' {
 			d.slab = d.newSlab()
 			out[k] = make([]porep.Challenge, d.challenges)
@@ -136,7 +142,7 @@ func (d *decoder) readPartitions() ([][]porep.Challenge, *fault) {
 			return d.challenge(&out[k][i])
 		})
 	})
-	return out, f
+	return out[:count], f
 }
 
 func (d *decoder) challenge(c *porep.Challenge) *fault {

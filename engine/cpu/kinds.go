@@ -28,6 +28,9 @@ func portableG1() storeKind[bls.G1Affine] {
 
 // g1Stores lists the kinds that this machine can run, the fastest first.
 func g1Stores() []storeKind[bls.G1Affine] {
+	if k, ok := ifmaG1(); ok {
+		return []storeKind[bls.G1Affine]{k, portableG1()}
+	}
 	return []storeKind[bls.G1Affine]{portableG1()}
 }
 

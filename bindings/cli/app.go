@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sealc2/sealc2/engine"
+	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// Exit codes.
+const (
+	exitDone    = 0
+	exitRefused = 1 // an error, or a proof that does not verify
+	exitUsage   = 2
+)
+
+// prover is the engine as the commands use it; tests put another in its place.
+type prover interface {
+	Prove(ctx context.Context, request *engine.ProveRequest) (*engine.ProveResult, error)
+	VerifyC1(ctx context.Context, request *engine.VerifyC1Request) (bool, error)
+	Close() error
+}
+
+// app is one run of the command line with all that it touches of the outside.
+type app struct {
+	in     io.Reader
+	out    io.Writer
+	con    *console
+	getenv func(string) string
+	open   func(engine.Config) (prover, error)
+
+	json    bool
+	threads int
+	memory  string
+	device  choice
+	level   choice
+}
+
+// errAnswered ends a command whose answer, already written, is no: exit code 1 and nothing more to say.
+var errAnswered = errors.New("answered")
+
+// errorJSON is an error under --json.
+type errorJSON struct {
+	Kind    string `json:"kind"` // a kind of package status; "caller" for wrong usage
+	Op      string `json:"op"`
+	Where   string `json:"where"`
+	Want    string `json:"want"`
+	Got     string `json:"got"`
+	Message string `json:"message"` // the whole text
+	Exit    int    `json:"exit_code"`
+}
+
+// newErrorJSON takes an error apart. The innermost Error that says where is the most telling; the kind is
+// the outermost one's.
+func newErrorJSON(err error, code int) *errorJSON {
+	outer := asStatus(err)
+	e := outer
+	for e.Want == "" && e.Got == "" {
+		var inner *status.Error
+		if e.Cause == nil || !errors.As(e.Cause, &inner) {
+			break
+		}
+		e = inner
+	}
+	return &errorJSON{outer.Kind.String(), e.Op, e.Where, e.Want, e.Got, err.Error(), code}
+}
+
+// asStatus finds the Error in a chain. What cobra finds wrong with the arguments is none: the caller's.
+func asStatus(err error) *status.Error {
+	var e *status.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return status.New(status.Caller, "usage", "", "", err.Error())
+}
+
+// run executes one command and returns the exit code.
+func (a *app) run(ctx context.Context, args []string) (code int) {
+	// A flag error comes before --json has been parsed, and must be JSON all the same.
+	before, _, _ := cut(args, "--")
+	a.json = slices.Contains(before, "--json") || slices.Contains(before, "--json=true")
+
+	err := a.execute(ctx, args)
+	a.con.finish()
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errAnswered):
+		return exitRefused
+	}
+	code = exitRefused
+	if asStatus(err).Kind == status.Caller {
+		code = exitUsage
+	}
+	if a.json {
+		a.write(newErrorJSON(err, code))
+	} else {
+		fmt.Fprintf(a.con.w, "sealc2: %s\n", err)
+	}
+	return code
+}
+
+func (a *app) execute(ctx context.Context, args []string) (err error) {
+	defer status.Recover("cli", &err)
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.con.w)
+	return root.ExecuteContext(ctx)
+}
+
+// cut splits a list around the first sep.
+func cut(list []string, sep string) (before, after []string, found bool) {
+	if i := slices.Index(list, sep); i >= 0 {
+		return list[:i], list[i+1:], true
+	}
+	return list, nil, false
+}
+
+// write puts one JSON object on stdout.
+func (a *app) write(v any) error {
+	b, err := json.Marshal(v, json.Deterministic(true), jsontext.Multiline(true), jsontext.WithIndent("  "))
+	if err == nil {
+		_, err = a.out.Write(append(b, '\n'))
+	}
+	if err != nil {
+		return status.Wrap(status.Internal, "cli.Write", "stdout", err)
+	}
+	return nil
+}
+
+// result writes what a command found: v as JSON, or text for people.
+func (a *app) result(v any, text func(w io.Writer)) error {
+	if a.json {
+		return a.write(v)
+	}
+	text(a.out)
+	return nil
+}
+
+// config says what the engine may use, from the flags and the environment.
+func (a *app) config() (engine.Config, error) {
+	config := engine.Config{Threads: a.threads, Device: a.device.value, Log: a.con.log}
+	if config.Threads == 0 {
+		// Miners set it widely as the cap of CPU threads. 0 and what is no number mean no cap, as there.
+		if n, err := strconv.ParseUint(a.getenv(envThreads), 10, 16); err == nil {
+			config.Threads = int(n)
+		}
+	}
+	if a.memory != "" {
+		n, err := parseSize(a.memory)
+		if err != nil {
+			return engine.Config{}, err
+		}
+		config.HostBytes = n
+	}
+	return config, nil
+}
+
+// engine opens an engine.
+func (a *app) engine() (prover, error) {
+	config, err := a.config()
+	if err != nil {
+		return nil, err
+	}
+	return a.open(config)
+}
+
+// limits is what commands may use that do without an engine.
+func (a *app) limits() (host.Limits, error) {
+	config, err := a.config()
+	if err != nil {
+		return host.Limits{}, err
+	}
+	return host.ThisMachine().Limits(config.Threads, config.HostBytes)
+}
+
+// usage makes an error of the caller's. where is a flag, or a command's path.
+func usage(where, want, got string) error {
+	return status.New(status.Caller, "usage", where, want, got)
+}
+
+// root builds the command tree.
+func (a *app) root() *cobra.Command {
+	root := group("sealc2", "Groth16 proofs for sealed Filecoin sectors",
+		a.circuitCommand(), a.witnessCommand(), a.synthCommand(), a.setupCommand(), a.proveCommand(), a.verifyCommand(),
+		a.paramsCommand(), a.versionCommand())
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetFlagErrorFunc(flagError)
+	a.device = choice{value: "auto", legal: []string{"cpu", "auto"}}
+	a.level = choice{value: "warn", legal: logLevels}
+	flags := root.PersistentFlags()
+	flags.BoolVar(&a.json, "json", false, "write one JSON object to stdout, errors included")
+	flags.IntVar(&a.threads, "threads", 0, "CPU threads; 0: RAYON_NUM_THREADS, then the affinity mask and cgroup limit")
+	flags.StringVar(&a.memory, "memory", "", "host memory budget, as 16GiB; empty: the cgroup limit or the machine's memory")
+	flags.Var(&a.level, "log", "log lines on stderr up to this level")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if a.threads < 0 {
+			return usage("--threads", "0 or more", strconv.Itoa(a.threads))
+		}
+		a.con.level = slices.Index(logLevels, a.level.value)
+		return nil
+	}
+	return root
+}
+
+// group makes a command that only holds others; anything else below it is refused with the list of them.
+func group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: name, Short: short, Args: cobra.ArbitraryArgs}
+	c.AddCommand(commands...)
+	names := make([]string, len(commands))
+	for i, sub := range commands {
+		names[i] = sub.Name()
+	}
+	legal := strings.Join(names, ", ")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usage(c.CommandPath(), "a command: "+legal, "none")
+		}
+		return usage(c.CommandPath(), "one of "+legal, strconv.Quote(args[0]))
+	}
+	return c
+}
+
+// flagError says what is wrong with a flag, and what would be right.
+func flagError(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		return usage(c.CommandPath(), "one of "+strings.Join(names, ", "), err.Error())
+	case errors.As(err, &invalid):
+		want := invalid.Unwrap().Error()
+		return usage("--"+invalid.GetFlag().Name, want, strconv.Quote(invalid.GetValue()))
+	}
+	return usage(c.CommandPath(), "", err.Error())
+}
+
+// require marks a command's flags as mandatory.
+func require(c *cobra.Command, flags ...string) {
+	for _, f := range flags {
+		err := c.MarkFlagRequired(f)
+		status.Check(err == nil, "cli", "flag --"+f+" exists")
+	}
+}
+
+// parseSize reads --memory: a number of bytes with an optional unit.
+func parseSize(text string) (int64, error) {
+	units := []struct {
+		name  string
+		bytes int64
+	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(text, u.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil || n <= 0 || n > (1<<62)/u.bytes {
+			break
+		}
+		return n * u.bytes, nil
+	}
+	return 0, usage("--memory", "a number of bytes, with KiB, MiB, GiB, TiB or nothing after it", strconv.Quote(text))
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/sealc2/sealc2/engine"
+	"github.com/sealc2/sealc2/engine/params"
+)
+
+// The environment that the command line reads. The engine never does.
+const (
+	envParamDir         = params.EnvDir
+	envVerifyProduction = "FIL_PROOFS_VERIFY_PRODUCTION_PARAMS"
+	envAllowDev         = "SEALC2_ALLOW_DEV_PARAMS"
+	envThreads          = "RAYON_NUM_THREADS"
+)
+
+// paramsUsage explains --params.
+const paramsUsage = "folder with the parameter files, or one of the two files of a set; empty: " + envParamDir
+
+// paramSource says where keys come from. An explicit path is the user's own choice, so development keys
+// are accepted there (each use is logged as a warning); what the environment leads to is accepted only
+// with SEALC2_ALLOW_DEV_PARAMS=1.
+func (a *app) paramSource(explicit string) engine.ParamSource {
+	source := engine.ParamSource{Dir: explicit, AllowDev: true, VerifyProduction: isOn(a.getenv(envVerifyProduction))}
+	if explicit == "" {
+		source.Dir = params.EnvironmentDir(a.getenv(envParamDir)).Path
+		source.AllowDev = a.getenv(envAllowDev) == "1"
+	}
+	return source
+}
+
+// isOn reads a switch as the reference's settings do.
+func isOn(text string) bool {
+	switch strings.ToLower(text) {
+	case "1", "true", "on", "yes":
+		return true
+	}
+	return false
+}

@@ -417,12 +417,13 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// FuzzVerdict: only the exact key is believed.
+// FuzzVerdict: only a file that states the very question and state is believed.
 func FuzzVerdict(f *testing.F) {
-	f.Add([]byte(`{"version":1,"key":"k"}`))
-	f.Add([]byte(`{"version":2,"key":"k"}`))
+	const key = "order\nino=4711"
+	f.Add([]byte(`{"version":1,"key":"order\nino=4711"}`))
+	f.Add([]byte(`{"version":2,"key":"order\nino=4711"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if goodVerdict(data, "k") && !bytes.Contains(data, []byte(`k`)) && !bytes.Contains(data, []byte(`\u006`)) {
+		if goodVerdict(data, key) && !bytes.Contains(data, []byte("4711")) && !bytes.Contains(data, []byte(`\u003`)) {
 			t.Fatalf("believed: %q", data)
 		}
 	})

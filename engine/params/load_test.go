@@ -94,6 +94,28 @@ func TestManifest_PoRepNames(t *testing.T) {
 	}
 }
 
+// Goal: the counts that a recorded circuit asks for are those of the reference's parameter file.
+func TestCountsOf(t *testing.T) {
+	for _, name := range []string{"porep-2k", "porep-16k"} {
+		shape, err := porep.ShapeByOracleName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := readSetupVector(t, vectors+"setup/"+name+".json")
+		got := CountsOf(porep.Program(shape))
+		if got.IC != want.Blocks["ic"].Count || got.Bytes() != want.ParamsFile.Bytes {
+			t.Errorf("%s: want %d inputs and %d bytes, got %d and %d", name, want.Blocks["ic"].Count, want.ParamsFile.Bytes, got.IC, got.Bytes())
+		}
+		for b := groth16.Block(0); b < groth16.BlockCount; b++ {
+			if got.Blocks[b] != want.Blocks[b.String()].Count {
+				t.Errorf("%s: %s: want %d points, got %d", name, b, want.Blocks[b.String()].Count, got.Blocks[b])
+			}
+		}
+		err = mustOpen(t, vectors+"tiny/tiny-16/params.bin").Fits(porep.Program(shape))
+		refused(t, err, "ic", "want 40 points for circuit "+name, "got 3")
+	}
+}
+
 // Goal: digests in the manifest's form equal the oracle's.
 func TestKeyDigest(t *testing.T) {
 	for _, name := range tinyNames {

@@ -52,7 +52,8 @@ type ProveRequest struct {
 	// proofs (non-interactive PoRep) are then refused as Unsupported, after parsing and before proving.
 	OnChain bool
 
-	Progress  func(Progress)                   // called from one goroutine at a time; may be nil
+	// Callbacks come from the goroutine of Prove, which waits for them; they must not call the engine.
+	Progress  func(Progress)                   // each stage that succeeded; may be nil
 	Partition func(index int, proof [192]byte) // each verified partition, in order, as soon as it is there; may be nil
 }
 

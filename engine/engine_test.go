@@ -223,7 +223,7 @@ func TestProveProgram_Faults(t *testing.T) {
 	}{
 		{"too large", func(f *faulty) { f.plan = func(p *groth16.Plan) { p.HostBytes = 1 << 60 } }, status.NoMemory, "the budget"},
 		{"device memory", func(f *faulty) { f.plan = func(p *groth16.Plan) { p.DeviceBytes = 1 } }, status.NoMemory, "device memory"},
-		{"plan too small", func(f *faulty) { f.plan = func(p *groth16.Plan) { p.HostBytes = 64 } }, status.Internal, "partition 0"},
+		{"plan too small", func(f *faulty) { f.plan = func(p *groth16.Plan) { p.HostBytes = 64 } }, status.NoMemory, "partition 0, stage inputs"},
 		{"no start", func(f *faulty) { f.begin = func() error { return status.New(status.NoDevice, "x", "", "", "gone") } }, status.NoDevice, "stage inputs: x: gone"},
 		{"panic at start", func(f *faulty) { f.begin = func() error { panic("boom") } }, status.Internal, "boom"},
 		{"panic in a stage", func(f *faulty) {

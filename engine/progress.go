@@ -9,14 +9,14 @@ import (
 // stageWork is the expected work of a partition's stages, in thousandths of a partition on the CPU. Stages
 // that are not listed count nothing. It serves the progress display alone.
 var stageWork = map[string]float64{
-	"inputs": 1, "expand": 5, "evaluate": 15, "quotient": 130, "msm_h": 420, "msm_l": 120, "msm_a": 60, "msm_b1": 60, "msm_b2": 180,
-	"assemble": 2, "verify": 7,
+	"inputs": 1, "expand": 2, "evaluate": 15, "quotient": 150, "msm_h": 630, "msm_l": 60, "msm_a": 50, "msm_b1": 30, "msm_b2": 60,
+	"assemble": 1, "verify": 1,
 }
 
 // Work of the whole job's stages, in the same unit.
 const (
-	jobWork   = 10 // parse and params, together with all that is not known better
-	checkWork = 20 // a partition
+	jobWork   = 20 // parse and params
+	checkWork = 10 // a partition
 )
 
 // partitionWork is the sum of stageWork.

@@ -109,10 +109,7 @@ func paramDir(t testing.TB, oracleName string) string {
 		t.Fatal(err)
 	}
 	if _, err := findSet(ParamSource{Dir: dir}, shape, true); err != nil {
-		if oracleName == "porep-2k" { // the one that make test always has
-			t.Fatal(err)
-		}
-		t.Skipf("no parameters of %s there, which take minutes to make: %v", shape.Name, err)
+		t.Fatal(err)
 	}
 	return dir
 }

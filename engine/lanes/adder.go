@@ -32,7 +32,7 @@ func NewAdder[B any, PB Coordinate[B]](groups int) *Adder[B, PB] {
 
 // Add adds point (bx, by) to (ax, ay), for all points of a batch; the four slices are equally long. Only
 // the general case is covered: where two x are the same (equal or opposite points) Add says false and
-// changes nothing. Infinity has no form here. Coordinates are below 1.01p, by may be 2p.
+// changes nothing. Infinity has no form here. Each x is below 1.01p, each y at most 2p; sums are below 1.01p.
 func (s *Adder[B, PB]) Add(ax, ay, bx, by []B) bool {
 	n := len(ax)
 	status.Check(n == len(ay) && n == len(bx) && n == len(by) && n <= len(s.before), "lanes.Add", "four slices that fit the batch")

@@ -17,8 +17,8 @@ import (
 const scalarBits = fr.Bits
 
 // fixedBatch is the number of points that share an inversion. Larger batches save little of it and
-// leave the second-level cache; see BenchmarkAddBatch.
-const fixedBatch = 1024
+// leave the second-level cache; see BenchmarkAddBatch and lanes.BenchmarkAdder.
+const fixedBatch = 2048
 
 // maxWindowBits keeps digits far inside an int32.
 const maxWindowBits = 26
@@ -103,18 +103,31 @@ func above(a, b *[4]uint64) bool {
 	return borrow != 0
 }
 
-// fixedBase multiplies one point by many scalars. Window w has the multiples 1 .. 2^(widths[w]-1) of
-// the point times the window's place value, so a product is one table entry a window, added up. It is
-// immutable after newFixedBase and may be used by several goroutines.
+// fixedTable multiplies one point by many scalars. Window w has the multiples 1 .. 2^(widths[w]-1) of the
+// point times the window's place value, so a product is one table entry a window, added up. It is
+// immutable and may be used by several goroutines until Close.
+type fixedTable interface {
+	windows() []int
+	// newWorker returns the work of one goroutine: it writes the encoded products of up to fixedBatch
+	// scalars to dst, one after the other.
+	newWorker() func(dst []byte, scalars []fr.Element)
+	Close()
+}
+
+// fixedBase is a fixedTable in gnark-crypto's arithmetic.
 type fixedBase[E any, PE coordinate[E]] struct {
-	widths []int
-	table  [][]point[E] // table[w][k-1] is k times the window's base
-	arena  *host.Arena
+	widths     []int
+	table      [][]point[E] // table[w][k-1] is k times the window's base
+	arena      *host.Arena
+	pointBytes int
+	encode     func(dst []byte, p *point[E])
 }
 
 // newFixedBase builds the tables; bases[w] is the point times 2^(widths[0]+...+widths[w-1]). Fails with
-// NoMemory and Cancelled. Close gives the tables back.
-func newFixedBase[E any, PE coordinate[E]](ctx context.Context, widths []int, bases []point[E], threads int) (*fixedBase[E, PE], error) {
+// NoMemory and Cancelled. encode writes a product as pointBytes bytes.
+func newFixedBase[E any, PE coordinate[E]](
+	ctx context.Context, widths []int, bases []point[E], threads, pointBytes int, encode func(dst []byte, p *point[E]),
+) (*fixedBase[E, PE], error) {
 	const op = "params.newFixedBase"
 	status.Check(len(widths) == len(bases), op, "one base a window")
 	size := int64(0)
@@ -125,23 +138,31 @@ func newFixedBase[E any, PE coordinate[E]](ctx context.Context, widths []int, ba
 	if err != nil {
 		return nil, err
 	}
-	f := &fixedBase[E, PE]{widths: widths, arena: arena}
+	f := &fixedBase[E, PE]{widths: widths, arena: arena, pointBytes: pointBytes, encode: encode}
 	for _, width := range widths {
 		f.table = append(f.table, host.Alloc[point[E]](arena, 1<<(width-1)))
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(threads)
-	for w := range widths {
-		group.Go(func() (err error) {
-			defer status.Recover(op, &err)
-			return fillMultiples[E, PE](ctx, f.table[w], &bases[w])
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err = eachWindow(ctx, threads, len(widths), func(ctx context.Context, w int) error {
+		return fillMultiples[E, PE](ctx, f.table[w], &bases[w])
+	})
+	if err != nil {
 		arena.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// eachWindow fills the windows of a table on so many goroutines.
+func eachWindow(ctx context.Context, threads, windows int, fill func(ctx context.Context, w int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(threads)
+	for w := range windows {
+		group.Go(func() (err error) {
+			defer status.Recover("params.newFixedBase", &err)
+			return fill(ctx, w)
+		})
+	}
+	return group.Wait()
 }
 
 // fillMultiples writes 1, 2, ... len(row) times base: each round adds the last multiple to all before it.
@@ -168,36 +189,53 @@ func fillMultiples[E any, PE coordinate[E]](ctx context.Context, row []point[E],
 	return nil
 }
 
-// Close gives the tables back. The base must not be used any more.
+func (f *fixedBase[E, PE]) windows() []int { return f.widths }
+
+// Close gives the tables back.
 func (f *fixedBase[E, PE]) Close() {
 	f.arena.Close()
 	f.table = nil
 }
 
-// multiplier is the scratch of one goroutine that multiplies batches by one fixed base.
+// multiplier is the scratch of one goroutine.
 type multiplier[E any, PE coordinate[E]] struct {
 	base   *fixedBase[E, PE]
 	adder  *adder[E, PE]
 	digits [][]int32
+	out    []point[E]
 	step   []point[E]
 }
 
-func (f *fixedBase[E, PE]) newMultiplier() *multiplier[E, PE] {
-	m := &multiplier[E, PE]{base: f, adder: newAdder[E, PE](fixedBatch), step: make([]point[E], fixedBatch)}
-	for range f.widths {
-		m.digits = append(m.digits, make([]int32, fixedBatch))
+func newDigits(windows int) [][]int32 {
+	digits := make([][]int32, windows)
+	for w := range digits {
+		digits[w] = make([]int32, fixedBatch)
 	}
-	return m
+	return digits
 }
 
-// mul writes scalars[i] times the base to out[i], for at most fixedBatch scalars.
-func (m *multiplier[E, PE]) mul(out []point[E], scalars []fr.Element) {
+func (f *fixedBase[E, PE]) newWorker() func(dst []byte, scalars []fr.Element) {
+	m := &multiplier[E, PE]{
+		base:   f,
+		adder:  newAdder[E, PE](fixedBatch),
+		digits: newDigits(len(f.widths)),
+		out:    make([]point[E], fixedBatch),
+		step:   make([]point[E], fixedBatch),
+	}
+	return m.mul
+}
+
+func (m *multiplier[E, PE]) mul(dst []byte, scalars []fr.Element) {
 	n := len(scalars)
+	out, step := m.out[:n], m.step[:n]
 	recode(scalars, m.base.widths, m.digits)
 	m.gather(out, 0)
 	for w := 1; w < len(m.base.table); w++ {
-		m.gather(m.step[:n], w)
-		m.adder.add(out, m.step[:n])
+		m.gather(step, w)
+		m.adder.add(out, step)
+	}
+	for i := range out {
+		m.base.encode(dst[i*m.base.pointBytes:], &out[i])
 	}
 }
 
@@ -226,11 +264,9 @@ func (m *multiplier[E, PE]) gather(dst []point[E], w int) {
 // points, to sink, which runs in the caller's goroutine and must not keep the bytes. scalars fills
 // dst with the scalars from `from` on and is called by several goroutines at once. Memory is a few
 // batches a thread. Fails with Cancelled or sink's error.
-func (f *fixedBase[E, PE]) stream(
-	ctx context.Context, threads, count, pointBytes int,
-	scalars func(from int, dst []fr.Element),
-	encode func(dst []byte, p *point[E]),
-	sink func(piece []byte) error,
+func stream(
+	ctx context.Context, table fixedTable, threads, count, pointBytes int,
+	scalars func(from int, dst []fr.Element), sink func(piece []byte) error,
 ) error {
 	const op = "params.stream"
 	pieces := (count + fixedBatch - 1) / fixedBatch
@@ -265,8 +301,7 @@ func (f *fixedBase[E, PE]) stream(
 	for range min(threads, pieces) {
 		group.Go(func() (err error) {
 			defer status.Recover(op, &err)
-			m := f.newMultiplier()
-			out := make([]point[E], fixedBatch)
+			multiply := table.newWorker()
 			values := make([]fr.Element, fixedBatch)
 			for {
 				piece, buffer := take()
@@ -276,10 +311,7 @@ func (f *fixedBase[E, PE]) stream(
 				from := piece * fixedBatch
 				n := min(fixedBatch, count-from)
 				scalars(from, values[:n])
-				m.mul(out[:n], values[:n])
-				for i := range out[:n] {
-					encode(buffer[i*pointBytes:(i+1)*pointBytes], &out[i])
-				}
+				multiply(buffer, values[:n])
 				ready[piece%slots] <- buffer[:n*pointBytes]
 			}
 		})

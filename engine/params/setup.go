@@ -11,7 +11,6 @@ import (
 	"time"
 
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
-	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/sealc2/sealc2/engine/groth16"
@@ -104,15 +103,17 @@ type SetupResult struct {
 	Seconds    float64               `json:"generate_seconds"`
 }
 
-// setupTableBytes bounds the tables of fixed-base multiplication. More than this saves no time: the
-// entries come from memory that is far away then.
+// setupTableBytes bounds the tables of fixed-base multiplication. Larger ones save no time, since they have
+// to be filled as well.
 const setupTableBytes = 512 << 20
 
-// setupCostG2 is the cost of an addition in G2 by that of one in G1, for the progress.
-const setupCostG2 = 3.5
-
-// setupCostRow is the cost of a constraint at tau by that of an addition in G1, for the progress.
-const setupCostRow = 4
+// Work for the progress, in additions in G1, as measured: a product takes an addition a window, one in G2
+// costs as much as four, and bringing a constraint to tau as much as ten.
+const (
+	setupWindows = 13
+	setupCostG2  = 4
+	setupCostRow = 10
+)
 
 // Setup makes the parameters of circuit c for the given secrets and writes them as bellperson does:
 // byte for byte what its generate_parameters gives for the standard generators. Both files are written
@@ -168,7 +169,7 @@ type generator struct {
 	files   *setupFiles
 
 	qap    *qap
-	g1     *fixedG1
+	g1     fixedTable
 	vk     groth16.VerifyingKey
 	counts Counts
 	blocks map[string]SetupBlock
@@ -208,8 +209,8 @@ func (g *generator) run(ctx context.Context) (err error) {
 	threads := g.options.Threads
 	rows, inputs := g.circuit.ConstraintCount(), g.circuit.InputCount()
 	aux := g.circuit.AuxCount()
-	// Until the zeros of a and b are known, their size is taken from the circuit's.
-	g.total = float64(rows)*setupCostRow + float64(rows+2*aux)*15
+	// Until the zeros of a and b are known: as many points in a as in l, and none in b.
+	g.total = float64(rows)*setupCostRow + float64(rows+2*aux)*setupWindows
 	g.report("circuit")
 	if g.qap, err = evaluateQAP(ctx, g.circuit, g.scalars, threads); err != nil {
 		return err
@@ -224,15 +225,12 @@ func (g *generator) run(ctx context.Context) (err error) {
 	}
 
 	inG1 := inputs + g.qap.domain - 1 + aux + len(a) + len(b)
-	widths1 := windowWidths(inG1, G1Bytes, setupTableBytes)
-	widths2 := windowWidths(len(b), G2Bytes, setupTableBytes)
 	g.done = float64(rows) * setupCostRow
-	g.total = g.done + additions(inG1, widths1) + additions(len(b), widths2)*setupCostG2
+	g.total = g.done + float64(inG1+len(b)*setupCostG2)*setupWindows
 	g.report("tables")
-	if g.g1, err = newFixedG1(ctx, widths1, threads); err != nil {
+	if g.g1, err = newTableG1(ctx, inG1, threads, setupTableBytes); err != nil {
 		return err
 	}
-	g.done += additions(0, widths1)
 	g.blocks = map[string]SetupBlock{}
 
 	if err = g.writeVK(ctx); err != nil {
@@ -241,40 +239,30 @@ func (g *generator) run(ctx context.Context) (err error) {
 	var first fr.Element
 	first.Div(&g.qap.vanishing, &g.scalars.Delta)
 	h := func(from int, dst []fr.Element) { g.qap.powers(&first, from, dst) }
-	if err = g.writeG1(ctx, groth16.BlockH, h); err != nil {
+	if err = g.write(ctx, groth16.BlockH, g.g1, setupWindows, h); err != nil {
 		return err
 	}
-	if err = g.writeG1(ctx, groth16.BlockL, inMemory(g.qap.c[inputs:])); err != nil {
+	if err = g.write(ctx, groth16.BlockL, g.g1, setupWindows, inMemory(g.qap.c[inputs:])); err != nil {
 		return err
 	}
-	if err = g.writeG1(ctx, groth16.BlockA, inMemory(a)); err != nil {
+	if err = g.write(ctx, groth16.BlockA, g.g1, setupWindows, inMemory(a)); err != nil {
 		return err
 	}
-	if err = g.writeG1(ctx, groth16.BlockB1, inMemory(b)); err != nil {
+	if err = g.write(ctx, groth16.BlockB1, g.g1, setupWindows, inMemory(b)); err != nil {
 		return err
 	}
 	g.g1.Close()
 	g.report("tables")
-	g2, err := newFixedG2(ctx, widths2, threads)
+	g2, err := newTableG2(ctx, len(b), threads, setupTableBytes)
 	if err != nil {
 		return err
 	}
 	defer g2.Close()
-	g.done += additions(0, widths2) * setupCostG2
-	err = g.write(groth16.BlockB2, float64(len(widths2)-1)*setupCostG2, func(sink func([]byte) error) error {
-		return g2.stream(ctx, threads, len(b), G2Bytes, inMemory(b), encodePointG2, sink)
-	})
-	status.Check(err != nil || g.files.params.bytes == g.counts.Bytes(), "params.Setup", "the file to have the size of its counts")
-	return err
-}
-
-// additions is the work of count multiplications with the given windows, tables included.
-func additions(count int, widths []int) float64 {
-	n := float64(count) * float64(len(widths)-1)
-	for _, width := range widths {
-		n += float64(int64(1) << (width - 1))
+	if err = g.write(ctx, groth16.BlockB2, g2, setupCostG2*setupWindows, inMemory(b)); err != nil {
+		return err
 	}
-	return n
+	status.Check(g.files.params.bytes == g.counts.Bytes(), "params.Setup", "the file to have the size of its counts")
+	return nil
 }
 
 // inMemory is a source of scalars that stand in memory.
@@ -293,45 +281,36 @@ func (g *generator) writeVK(ctx context.Context) error {
 	inG2(&g.vk.GammaG2, &g.scalars.Gamma)
 	inG1(&g.vk.DeltaG1, &g.scalars.Delta)
 	inG2(&g.vk.DeltaG2, &g.scalars.Delta)
-	ic := make([]bls.G1Affine, g.counts.IC)
-	m := g.g1.newMultiplier()
-	out := make([]point[fp.Element], fixedBatch)
-	for from := 0; from < len(ic); from += fixedBatch {
-		if err := ctx.Err(); err != nil {
-			return status.Wrap(status.Cancelled, "params.Setup", "ic", err)
+	err := stream(ctx, g.g1, g.options.Threads, g.counts.IC, G1Bytes, inMemory(g.qap.c), func(piece []byte) error {
+		for ; len(piece) > 0; piece = piece[G1Bytes:] {
+			var p bls.G1Affine
+			if err := DecodeG1Uncompressed(piece, &p); err != nil {
+				return err
+			}
+			g.vk.IC = append(g.vk.IC, p)
 		}
-		n := min(fixedBatch, len(ic)-from)
-		m.mul(out[:n], g.qap.c[from:from+n])
-		for i := range n {
-			ic[from+i] = bls.G1Affine(out[i])
-		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	g.vk.IC = ic
 	encoded := groth16.AppendVK(nil, &g.vk)
-	g.blocks["ic"] = digestBlock(len(ic), encoded[groth16.VKHeadBytes:])
+	g.blocks["ic"] = digestBlock(g.counts.IC, encoded[groth16.VKHeadBytes:])
 	if err := g.files.vk.write(encoded); err != nil {
 		return err
 	}
 	return g.files.params.write(encoded)
 }
 
-// writeG1 writes a block of G1.
-func (g *generator) writeG1(ctx context.Context, b groth16.Block, scalars func(from int, dst []fr.Element)) error {
-	return g.write(b, float64(len(g.g1.widths)-1), func(sink func([]byte) error) error {
-		return g.g1.stream(ctx, g.options.Threads, g.counts.Blocks[b], G1Bytes, scalars, encodePointG1, sink)
-	})
-}
-
-// write writes a block's count and the points that stream gives; work is the work of a point.
-func (g *generator) write(b groth16.Block, work float64, stream func(sink func([]byte) error) error) error {
+// write writes a block: its count, and the products of its scalars; work is the work of a point.
+func (g *generator) write(ctx context.Context, b groth16.Block, table fixedTable, work float64, scalars func(from int, dst []fr.Element)) error {
 	g.report(b.String())
-	count := g.counts.Blocks[b]
-	params := g.files.params
+	count, params := g.counts.Blocks[b], g.files.params
 	if err := params.beginBlock(count); err != nil {
 		return err
 	}
 	pointBytes := PointBytes(b)
-	err := stream(func(piece []byte) error {
+	err := stream(ctx, table, g.options.Threads, count, pointBytes, scalars, func(piece []byte) error {
 		g.advance(float64(len(piece)/pointBytes)*work, b.String())
 		return params.writeBlock(piece)
 	})

@@ -1,6 +1,7 @@
 package tidy
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/format"
@@ -38,10 +39,11 @@ const (
 )
 
 // rooms is the arrow diagram of docs/architecture.md as a table:
-// bindings, capi -> engine -> {sched, c1, params, cpu} -> {groth16, circuit} -> host -> status.
+// bindings, capi -> engine -> {sched, c1, params, cpu} -> {groth16, circuit, lanes} -> host -> status.
 var rooms = []room{
 	{dir: "engine/status"},
 	{dir: "engine/host", may: []string{"engine/status"}, libraries: []string{xsys, cpuid}},
+	{dir: "engine/lanes", may: []string{"engine/status"}, libraries: []string{gnark, xsys}},
 	// circuit knows no device and no proof system.
 	{dir: "engine/circuit", may: []string{"engine/circuit", "engine/host", "engine/status"}, libraries: []string{gnark, xsync, xcrypt, chacha}},
 	// groth16 knows no Filecoin: the programs it proves come from circuit, never from circuit/porep.
@@ -49,9 +51,10 @@ var rooms = []room{
 	// sched knows no mathematics.
 	{dir: "engine/sched", may: []string{"engine/host", "engine/status"}, libraries: []string{xsync}},
 	{dir: "engine/c1", may: []string{"=engine/circuit/porep", "engine/host", "engine/status"}, libraries: []string{gnark, json, xsync}},
-	{dir: "engine/params", may: []string{"engine/circuit", "engine/groth16", "engine/host", "engine/status"}, libraries: []string{gnark, json, xsys, xsync, xcrypt}},
+	{dir: "engine/params", may: []string{"engine/circuit", "engine/groth16", "engine/lanes", "engine/host", "engine/status"}, libraries: []string{gnark, json, xsys, xsync, xcrypt}},
 	// A backend knows no Filecoin, and backends do not know each other.
-	{dir: "engine/cpu", may: []string{"=engine/circuit", "engine/groth16", "engine/host", "engine/status"}, libraries: []string{gnark, xsys, xsync, cpuid}},
+	{dir: "engine/cpu", may: []string{"=engine/circuit", "engine/groth16", "engine/lanes", "engine/host", "engine/status"}, libraries: []string{gnark, xsys, xsync, cpuid}},
+	{dir: "engine/synthetic", may: []string{"engine/c1", "engine/circuit", "engine/host", "engine/status"}, libraries: []string{gnark, json}},
 	{dir: "engine", may: []string{"engine"}, libraries: []string{gnark, json, xsync}},
 	{dir: "capi", may: []string{"engine"}, libraries: []string{gnark, xsys}, cgo: true},
 	{dir: "bindings/cli", may: []string{"engine"}, libraries: []string{gnark, json, cobra, pflag, xsys}},
@@ -78,6 +81,9 @@ func parse(path string, text []byte) (*source, error) {
 }
 
 func (s *source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
+
+// isTool tells a program for `go run`, as a generator, which no build contains.
+func (s *source) isTool() bool { return bytes.HasPrefix(s.text, []byte("//go:build ignore\n")) }
 
 func (s *source) at(pos token.Pos, format string, args ...any) string {
 	return fmt.Sprintf("%s:%d: %s", s.path, s.set.Position(pos).Line, fmt.Sprintf(format, args...))
@@ -177,11 +183,11 @@ var bannedBuiltins = map[string]string{
 	"println": "log through Config.Log",
 }
 
-// checkCalls returns the calls in a library file that are banned. Tests, the command line, and status
-// itself for panic, are free.
+// checkCalls returns the calls in a library file that are banned. Tests, tools, the command line, and
+// status itself for panic, are free.
 func checkCalls(s *source) (bad []string) {
 	dir := path.Dir(s.path)
-	if s.isTest() || below(dir, "bindings/cli") || below(dir, "tests") {
+	if s.isTest() || s.isTool() || below(dir, "bindings/cli") || below(dir, "tests") {
 		return nil
 	}
 	// An import under its own name; a renamed one is followed by that name.

@@ -5,8 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/sealc2/sealc2/engine"
 )
 
 // root is the top of the tree, seen from this package's folder.
@@ -115,6 +118,7 @@ func TestChecks(t *testing.T) {
 		{"environment in the command line", "bindings/cli/a.go", "package main\nimport \"os\"\nvar x = os.Getenv\n", checkCalls, 0},
 		{"exit in capi", "capi/a.go", "package main\nimport \"os\"\nfunc f() { os.Exit(1) }\n", checkCalls, 1},
 		{"print", "engine/a.go", "package engine\nimport \"fmt\"\nfunc f() { fmt.Println() }\n", checkCalls, 1},
+		{"print in a tool", "engine/a.go", "//go:build ignore\n\npackage main\nimport \"fmt\"\nfunc f() { fmt.Println() }\n", checkCalls, 0},
 		{"format", "engine/a.go", "package engine\nvar  x int\n", checkFormat, 1},
 		{"skip", "engine/a_test.go", "package engine\nfunc f() { t.SkipNow() }\n", checkSkips, 1},
 		{"skip with a reason", "engine/a_test.go", "package engine\nfunc f() { t.Skip(\"why\") }\n", checkSkips, 0},
@@ -137,6 +141,23 @@ func TestChecks(t *testing.T) {
 	} {
 		if got := checkText("x", []byte(line)); len(got) != want {
 			t.Errorf("%q: want %d findings, got %q", line, want, got)
+		}
+	}
+}
+
+// Goal: one version everywhere. Method: find it in each place where a user reads it.
+func TestVersion(t *testing.T) {
+	for path, pattern := range map[string]string{
+		"include/sealc2.h":               `#define SEALC2_VERSION "([^"]*)"`,
+		"bindings/python/pyproject.toml": `(?m)^version = "([^"]*)"`,
+	} {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if m := regexp.MustCompile(pattern).FindSubmatch(text); m == nil || string(m[1]) != engine.Version {
+			t.Errorf("%s: want version %s, got %q", path, engine.Version, m)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/sealc2/sealc2/engine/circuit"
+	"github.com/sealc2/sealc2/engine/circuit/poseidon"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -94,18 +95,47 @@ func (f *filler) challenge(c *Challenge, commRLast, commC Hash) {
 		f.column(fmt.Sprintf("exp_parents[%d]", i), &c.Expander[i])
 	}
 	f.out.Words = append(f.out.Words, c.Labeling[0].Node)
+	f.opening(&c.Column)
 	f.tree("comm_r_last_proof", &c.CommRLast)
 	f.tree("c_x", &c.Column.Inclusion)
+}
+
+// opening checks the challenged column, of which the circuit takes the path alone: it computes the labels.
+func (f *filler) opening(c *ColumnProof) {
+	if !f.count("c_x: rows", len(c.Rows), f.shape.Layers) {
+		return
+	}
+	rows := make([]fr.Element, len(c.Rows))
+	for i := range rows {
+		var err error
+		if rows[i], err = fr.LittleEndian.Element(&c.Rows[i]); err != nil {
+			f.fail(fmt.Sprintf("c_x: rows[%d]", i), "a canonical scalar (below r, little-endian)", hexText(&c.Rows[i]))
+			return
+		}
+	}
+	f.columnLeaf("c_x", c, rows)
 }
 
 func (f *filler) column(what string, c *ColumnProof) {
 	if !f.count(what+": rows", len(c.Rows), f.shape.Layers) {
 		return
 	}
+	first := len(f.out.Fields)
 	for i, row := range c.Rows {
 		f.field(fmt.Sprintf("%s: rows[%d]", what, i), row)
 	}
+	f.columnLeaf(what, c, f.out.Fields[first:])
 	f.tree(what+": inclusion_proof", &c.Inclusion)
+}
+
+// columnLeaf compares the leaf that a column's path starts from with the column's hash: the circuit computes the
+// hash and never reads the leaf, so a damaged one would go unnoticed.
+func (f *filler) columnLeaf(what string, c *ColumnProof, rows []fr.Element) {
+	var hash Hash
+	fr.LittleEndian.PutElement(&hash, poseidon.Hash(rows))
+	if f.err == nil && hash != c.Inclusion.Leaf {
+		f.fail(what+": inclusion_proof: leaf", "the hash of the column, "+hexText(&hash), hexText(&c.Inclusion.Leaf))
+	}
 }
 
 func (f *filler) tree(what string, m *MerkleProof) {

@@ -111,7 +111,7 @@ func TestEvaluate_RefusesChangedProofs(t *testing.T) {
 		"data leaf":      {func(c *porep.Challenge) { c.CommD.Leaf[3] ^= 1 }, "challenge_1/comm_d_inclusion"},
 		"data sibling":   {func(c *porep.Challenge) { c.CommD.Base[0].Hashes[0][3] ^= 1 }, "challenge_1/comm_d_inclusion"},
 		"data position":  {func(c *porep.Challenge) { c.CommD.Base[0].Index ^= 1 }, "challenge_1/comm_d_inclusion"},
-		"drg label":      {func(c *porep.Challenge) { c.DRG[2].Rows[0][5] ^= 1 }, "challenge_1/drg_parent_2_inclusion"},
+		"drg path":       {func(c *porep.Challenge) { c.DRG[2].Inclusion.Base[0].Hashes[0][5] ^= 1 }, "challenge_1/drg_parent_2_inclusion"},
 		"expander path":  {func(c *porep.Challenge) { c.Expander[7].Inclusion.Base[1].Hashes[6][0] ^= 1 }, "challenge_1/exp_parent_7_inclusion"},
 		"replica path":   {func(c *porep.Challenge) { c.CommRLast.Base[0].Hashes[0][9] ^= 1 }, "challenge_1/comm_r_last_data_inclusion"},
 		"column path":    {func(c *porep.Challenge) { c.Column.Inclusion.Base[1].Index ^= 1 }, "challenge_1/c_x_inclusion"},
@@ -137,16 +137,19 @@ func TestEvaluate_RefusesChangedProofs(t *testing.T) {
 
 func TestCircuitInputs_NamesWhatDoesNotFit(t *testing.T) {
 	changes := map[string]func(*porep.Challenge){
-		"drg_parents":                    func(c *porep.Challenge) { c.DRG = c.DRG[1:] },
-		"labeling proofs":                func(c *porep.Challenge) { c.Labeling = nil },
-		"drg_parents[1]: rows":           func(c *porep.Challenge) { c.DRG[1].Rows = c.DRG[1].Rows[1:] },
-		"drg_parents[1]: rows[0]":        func(c *porep.Challenge) { c.DRG[1].Rows[0] = [32]byte{31: 0xff} },
-		"comm_d_proofs: base: levels":    func(c *porep.Challenge) { c.CommD.Base = c.CommD.Base[1:] },
-		"c_x: base: path[1]: hashes":     func(c *porep.Challenge) { c.Column.Inclusion.Base[1].Hashes = nil },
-		"c_x: base: path[1]: index":      func(c *porep.Challenge) { c.Column.Inclusion.Base[1].Index = 8 },
-		"comm_r_last_proof: sub: levels": func(c *porep.Challenge) { c.CommRLast.Sub = c.CommRLast.Base[:1] },
-		"comm_c":                         func(c *porep.Challenge) { c.Column.Inclusion.Root[0] ^= 1 },
-		"comm_r_last":                    func(c *porep.Challenge) { c.CommRLast.Root[0] ^= 1 },
+		"drg_parents":                           func(c *porep.Challenge) { c.DRG = c.DRG[1:] },
+		"labeling proofs":                       func(c *porep.Challenge) { c.Labeling = nil },
+		"drg_parents[1]: rows":                  func(c *porep.Challenge) { c.DRG[1].Rows = c.DRG[1].Rows[1:] },
+		"drg_parents[2]: inclusion_proof":       func(c *porep.Challenge) { c.DRG[2].Rows[0][5] ^= 1 },
+		"drg_parents[1]: rows[0]":               func(c *porep.Challenge) { c.DRG[1].Rows[0] = [32]byte{31: 0xff} },
+		"comm_d_proofs: base: levels":           func(c *porep.Challenge) { c.CommD.Base = c.CommD.Base[1:] },
+		"c_x: base: path[1]: hashes":            func(c *porep.Challenge) { c.Column.Inclusion.Base[1].Hashes = nil },
+		"c_x: base: path[1]: index":             func(c *porep.Challenge) { c.Column.Inclusion.Base[1].Index = 8 },
+		"comm_r_last_proof: sub: levels":        func(c *porep.Challenge) { c.CommRLast.Sub = c.CommRLast.Base[:1] },
+		"drg_parents[3]: inclusion_proof: leaf": func(c *porep.Challenge) { c.DRG[3].Inclusion.Leaf[0] ^= 1 },
+		"c_x: inclusion_proof: leaf":            func(c *porep.Challenge) { c.Column.Rows[0][0] ^= 1 },
+		"comm_c":                                func(c *porep.Challenge) { c.Column.Inclusion.Root[0] ^= 1 },
+		"comm_r_last":                           func(c *porep.Challenge) { c.CommRLast.Root[0] ^= 1 },
 	}
 	for part, change := range changes {
 		out := parse(t, "porep-2k-b")

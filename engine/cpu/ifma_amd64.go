@@ -28,8 +28,9 @@ const (
 
 // ifmaConstants lays out the constants of a field with n limbs as gen_ifma.go reads them: multiples 1 to 6 of
 // the modulus; -1/p mod 2^52, the limb mask, the quotient's factor and slack; the factor that load multiplies
-// by; and for each limb, its values in 0 to 7 times the modulus.
-func ifmaConstants(modulus *big.Int, n int, factor *big.Int) []uint64 {
+// by; for each limb, its values in 0 to 7 times the modulus; two indexes for the way from lanes to memory; the
+// modulus' complement to all limbs, and 16 times the modulus. The quotient's factor is scaled by 2^scale.
+func ifmaConstants(modulus *big.Int, n int, factor *big.Int, scale uint) []uint64 {
 	var c []uint64
 	multiple := func(k int64) []uint64 { return limbsOf(new(big.Int).Mul(modulus, big.NewInt(k)), n) }
 	for k := int64(1); k <= 6; k++ {
@@ -39,14 +40,19 @@ func ifmaConstants(modulus *big.Int, n int, factor *big.Int) []uint64 {
 	inverse := new(big.Int).ModInverse(modulus, radix)
 	inverse.Sub(radix, inverse)
 	top := multiple(1)[n-1]
-	c = append(c, inverse.Uint64(), limbMask, (1<<limbBits)/(top+1), 64)
+	quotient := new(big.Int).Lsh(big.NewInt(1), limbBits+scale)
+	quotient.Div(quotient, new(big.Int).SetUint64(top+1))
+	c = append(c, inverse.Uint64(), limbMask, quotient.Uint64(), 64)
 	c = append(c, limbsOf(factor, n)...)
 	for j := range n {
 		for k := range int64(8) {
 			c = append(c, multiple(k)[j])
 		}
 	}
-	return c
+	c = append(c, 0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15)
+	all := new(big.Int).Lsh(big.NewInt(1), uint(n)*limbBits)
+	c = append(c, limbsOf(all.Sub(all, modulus), n)...)
+	return append(c, multiple(16)...)
 }
 
 // limbsOf cuts x into n limbs; the last takes what is left.
@@ -75,7 +81,7 @@ func pow2fp(e uint) fp.Element {
 }
 
 var (
-	fpConstants = ifmaConstants(fp.Modulus(), fpLimbs, new(big.Int).Mod(new(big.Int).Lsh(big.NewInt(1), 448), fp.Modulus()))
+	fpConstants = ifmaConstants(fp.Modulus(), fpLimbs, new(big.Int).Mod(new(big.Int).Lsh(big.NewInt(1), 448), fp.Modulus()), 0)
 	// With raw words x 2^384 (gnark-crypto's form) and x 2^416 (ours), a product of raw words divides by
 	// 2^384: these factors go from theirs to ours, from ours to theirs, and from the inverse of ours, read as
 	// theirs, to ours.

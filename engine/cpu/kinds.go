@@ -58,4 +58,9 @@ func sumBlock[A, J any, PA point[A], PJ jacobian[A, J]](ctx context.Context, are
 
 // laneKernels lists the transforms' kernels that this machine can run on a domain of n points, the fastest
 // first.
-func laneKernels(n int) []laneKernel { return []laneKernel{scalarLanes{}} }
+func laneKernels(n int) []laneKernel {
+	if k, ok := ifmaKernel(n); ok {
+		return []laneKernel{k, scalarLanes{}}
+	}
+	return []laneKernel{scalarLanes{}}
+}

@@ -205,10 +205,7 @@ func TestSum_Divisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range g1Stores() {
-		for _, c := range []struct{ threads, chunk, width int }{{1, n, 4}, {3, 100, 9}, {2, 1000, 8}, {5, 1, 5}, {2, n, 13}, {40, 512, 7}, {2, 2999, 15}, {1, 4096, 16}, {2, 4096, 17}} {
-			if c.chunk == 1 && testing.Short() {
-				continue
-			}
+		for _, c := range []struct{ threads, chunk, width int }{{1, n, 4}, {3, 100, 9}, {2, 1000, 8}, {5, 10, 5}, {2, n, 13}, {40, 512, 7}, {2, 2999, 15}, {1, 4096, 16}, {2, 4096, 17}} {
 			w := cutWidth(c.width)
 			if got := sumG1(t, k, c.threads, c.chunk, &w, points, section{count: n, full: scalars}); !got.Equal(&want) {
 				t.Errorf("%s: threads %d, chunk %d, width %d: wrong sum", k.name, c.threads, c.chunk, c.width)

@@ -40,10 +40,12 @@ type laneKernel interface {
 	dit(buf []uint64, size int, twiddles []uint64)
 	// scale multiplies row i by factors[i].
 	scale(buf []uint64, size int, factors []uint64)
-	// powers multiplies lane l of the row that holds output k (bit-reversed place) by first[l] * ratio[l]^k.
-	powers(buf []uint64, size int, first, ratio *[lanes]fr.Element)
-	// mul multiplies buffers row by row and lane by lane; sub subtracts b from a.
+	// powers multiplies lane l of row order[k] by first[l] * ratio[l]^k.
+	powers(buf []uint64, order []uint32, first, ratio *[lanes]fr.Element)
+	// mul multiplies buffers row by row and lane by lane, where b is as load left it; the product is short of
+	// the factor mulFactor. sub subtracts b from a.
 	mul(a, b []uint64, size int)
+	mulFactor() fr.Element
 	sub(a, b []uint64, size int)
 }
 
@@ -62,6 +64,7 @@ type geometry struct {
 	zeta, zetaInverse    fr.Element // zeta^2 = w, of order 2n: the coset zeta w^i
 	rowTable, rowInverse []uint64   // twiddles of transforms of rows points, w and 1/w
 	colTable, colInverse []uint64   // of cols points
+	rowOrder, colOrder   []uint32   // bit-reversed numbers below rows and cols
 	coset, cosetInverse  []uint64   // zeta^(rows k) and its inverse at the bit-reversed place k of a row
 }
 
@@ -77,6 +80,7 @@ func newGeometry(k laneKernel, n int) *geometry {
 	g.zetaInverse.Inverse(&g.zeta)
 	g.root.Square(&g.zeta)
 	g.inverse.Square(&g.zetaInverse)
+	g.rowOrder, g.colOrder = reversals(g.logRows), reversals(g.logCols)
 	table := func(w fr.Element, stride, size int) []uint64 {
 		return constantTable(k, powersOf(power(w, stride), size/2))
 	}
@@ -85,7 +89,7 @@ func newGeometry(k laneKernel, n int) *geometry {
 	reversed := func(x fr.Element) []uint64 {
 		p := powersOf(power(x, g.rows), g.cols)
 		for i := range p {
-			if j := reverse(i, g.logCols); j > i {
+			if j := int(g.colOrder[i]); j > i {
 				p[i], p[j] = p[j], p[i]
 			}
 		}
@@ -102,20 +106,19 @@ func (g *geometry) bufferWords(k laneKernel) int { return k.words() * g.rows }
 func (g *geometry) columnBlocks() int { return (g.cols + lanes - 1) / lanes }
 func (g *geometry) rowBlocks() int    { return (g.rows + lanes - 1) / lanes }
 
-// A place says where a buffer is in a vector: lane l of row i is element at[l] + i*stride, or with the bits of
-// i reversed.
+// A place says where a buffer is in a vector: lane l of row i is element at[l] + i*stride, or order[i]*stride.
 type place struct {
-	at       [lanes]int
-	stride   int
-	count    int // lanes that there are
-	size     int // rows of the buffer
-	reversed bool
+	at     [lanes]int
+	stride int
+	count  int // lanes that there are
+	size   int // rows of the buffer
+	order  []uint32
 }
 
 // row is where row i of the buffer is, in strides.
 func (p *place) row(i int) int {
-	if p.reversed {
-		return reverse(i, bits.TrailingZeros(uint(p.size)))
+	if p.order != nil {
+		return int(p.order[i])
 	}
 	return i
 }
@@ -133,7 +136,7 @@ func (g *geometry) columns(t int) (p place) {
 func (g *geometry) outputRows(t int) (p place) {
 	p.stride, p.size, p.count = 1, g.cols, min(lanes, g.rows-t*lanes)
 	for l := range p.count {
-		p.at[l] = reverse(t*lanes+l, g.logRows) * g.cols
+		p.at[l] = int(g.rowOrder[t*lanes+l]) * g.cols
 	}
 	return p
 }
@@ -141,7 +144,7 @@ func (g *geometry) outputRows(t int) (p place) {
 // natural places what outputRows gives in natural order: output k of the columns and j of the rows is
 // element k + rows j.
 func (g *geometry) natural(t int) (p place) {
-	p.stride, p.size, p.count, p.reversed = g.rows, g.cols, min(lanes, g.rows-t*lanes), true
+	p.stride, p.size, p.count, p.order = g.rows, g.cols, min(lanes, g.rows-t*lanes), g.colOrder
 	for l := range p.count {
 		p.at[l] = t*lanes + l
 	}
@@ -158,10 +161,17 @@ func (g *geometry) columnPowers(k laneKernel, buf []uint64, t int, w, step, firs
 		f[l] = *first
 		ratio[l].Mul(&ratio[l-1], w)
 	}
-	k.powers(buf, g.rows, &f, &ratio)
+	k.powers(buf, g.rowOrder, &f, &ratio)
 }
 
-func reverse(i, log int) int { return int(bits.Reverse64(uint64(i)) >> (64 - log) & (1<<log - 1)) }
+// reversals lists the numbers below 2^log with their bits reversed.
+func reversals(log int) []uint32 {
+	r := make([]uint32, 1<<log)
+	for i := range r {
+		r[i] = uint32(bits.Reverse64(uint64(i)<<1) >> (63 - log))
+	}
+	return r
+}
 
 func power(x fr.Element, e int) (y fr.Element) {
 	return *y.Exp(x, big.NewInt(int64(e)))
@@ -256,17 +266,18 @@ func (scalarLanes) scale(buf []uint64, size int, factors []uint64) {
 	}
 }
 
-func (scalarLanes) powers(buf []uint64, size int, first, ratio *[lanes]fr.Element) {
-	b, log := elements(buf), bits.TrailingZeros(uint(size))
-	at := *first
-	for k := range size {
-		row := b[reverse(k, log)*lanes:][:lanes]
+func (scalarLanes) powers(buf []uint64, order []uint32, first, ratio *[lanes]fr.Element) {
+	b, at := elements(buf), *first
+	for _, k := range order {
+		row := b[int(k)*lanes:][:lanes]
 		for l := range lanes {
 			row[l].Mul(&row[l], &at[l])
 			at[l].Mul(&at[l], &ratio[l])
 		}
 	}
 }
+
+func (scalarLanes) mulFactor() fr.Element { return fr.One() }
 
 func (scalarLanes) mul(a, b []uint64, size int) {
 	x, y := elements(a), elements(b)

@@ -39,6 +39,8 @@ func quotient(ctx context.Context, arena *host.Arena, k laneKernel, a, b, c []fr
 	halfScale.Double(&scale)
 	scale.Inverse(&scale)
 	halfScale.Inverse(&halfScale)
+	factor := k.mulFactor()
+	factor.Mul(&factor, &halfScale)
 
 	// To the coset: interpolate, multiply coefficient i by zeta^i / n, evaluate. The middle passes of both
 	// transforms run along the same rows, in one go.
@@ -92,7 +94,7 @@ func quotient(ctx context.Context, arena *host.Arena, k laneKernel, a, b, c []fr
 			k.load(y, a, &p)
 			k.mul(x, y, g.rows)
 			k.dif(x, g.rows, g.rowInverse)
-			g.columnPowers(k, x, t, &g.inverse, &g.zetaInverse, &halfScale)
+			g.columnPowers(k, x, t, &g.inverse, &g.zetaInverse, &factor)
 			k.store(a, &p, x)
 			return nil
 		}

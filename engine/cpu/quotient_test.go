@@ -36,7 +36,7 @@ func TestQuotient_Tiny(t *testing.T) {
 // Goal: for every size, h (X^n - 1) + c = a b at a random point, with c = a b on the domain, a and b random.
 func TestQuotient_Identity(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(11, 12))
-	for log := 0; log <= 13; log++ {
+	for _, log := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 17} { // 17: more rows than difRows takes at once
 		n := 1 << log
 		for _, k := range laneKernels(n) {
 			t.Run(fmt.Sprintf("%d %T", n, k), func(t *testing.T) {

@@ -292,7 +292,7 @@ func TestProveProgram_CancelAtEveryStage(t *testing.T) {
 
 // TestProveProgram_ManyCallers: jobs under a budget that holds one at a time, and no goroutine stays.
 func TestProveProgram_ManyCallers(t *testing.T) {
-	c := loadTiny(t, "tiny-128")
+	c := loadTiny(t, "tiny-16")
 	probe := open(t, Config{}, nil)
 	plan, err := (&proof{Engine: probe, op: "test", work: &work{program: c.program, partitions: 1}}).plan()
 	if err != nil {
@@ -301,7 +301,7 @@ func TestProveProgram_ManyCallers(t *testing.T) {
 	e := open(t, Config{HostBytes: plan.Needs.HostBytes * 3 / 2}, nil)
 	before := runtime.NumGoroutine()
 	var all sync.WaitGroup
-	for range 16 {
+	for range 8 {
 		all.Go(func() {
 			result, err := e.ProveProgram(context.Background(), c.request(2))
 			if err != nil || !bytes.Equal(result.Proof[192:], c.proof) {

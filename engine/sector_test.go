@@ -73,6 +73,9 @@ func checkSector(t *testing.T, e *Engine, s *c1.Output, partitions int) error {
 // TestCheck_EveryPartition: a hash changed in a late partition is found before the first one is proved, and
 // the error leads to the gadget.
 func TestCheck_EveryPartition(t *testing.T) {
+	if testing.Short() {
+		t.Skip("records and checks millions of rows; the short run is for races")
+	}
 	e := open(t, Config{}, nil)
 	s, err := c1.Parse(loadSector(t, "porep-2k-ni").c1, c1.Options{})
 	if err != nil {

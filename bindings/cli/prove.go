@@ -115,9 +115,17 @@ func (a *app) proved(res *engine.ProveResult, out string, elapsed time.Duration)
 			fmt.Fprintf(t, "%s\t%s\t%s\n", who, st.Stage, seconds(st.Elapsed))
 		}
 		t.Flush()
-		fmt.Fprintf(w, "verified proof of %d partitions, %d bytes: %s\n", v.Partitions, v.Bytes, out)
+		fmt.Fprintf(w, "verified proof of %s, %d bytes: %s\n", partitionCount(v.Partitions), v.Bytes, out)
 		fmt.Fprintf(w, "device %s, %s, peak memory %s\n", v.Device, seconds(elapsed), host.FormatBytes(v.PeakRSS))
 	})
+}
+
+// partitionCount writes a number of partitions for people.
+func partitionCount(n int) string {
+	if n == 1 {
+		return "1 partition"
+	}
+	return fmt.Sprintf("%d partitions", n)
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -50,7 +50,7 @@ func (a *app) verifyCommand() *cobra.Command {
 			v := verifyJSON{Verified: ok, Partitions: len(proof) / groth16.ProofBytes}
 			if err := a.result(v, func(w io.Writer) {
 				if v.Verified {
-					fmt.Fprintf(w, "verified: %d partitions\n", v.Partitions)
+					fmt.Fprintf(w, "verified: %s\n", partitionCount(v.Partitions))
 				} else {
 					fmt.Fprintln(w, "not verified: this is no proof of the sector under this key")
 				}

@@ -226,6 +226,23 @@ func TestWitnessDigest_EqualsReference(t *testing.T) {
 	}
 }
 
+// Goal: what synth writes, witness takes: also a sector of a size without registered proof.
+func TestSynth_Witness(t *testing.T) {
+	dir := t.TempDir()
+	out, statement := filepath.Join(dir, "c1.json"), filepath.Join(dir, "statement.json")
+	if code, _, stderr := (world{}).run(t.Context(), "synth", "--shape", "4KiB", "--seed", "3", "--out", out, "--statement-out", statement); code != exitDone {
+		t.Fatal(code, stderr)
+	}
+	code, stdout, stderr := world{}.run(t.Context(), "witness", "digest", "--c1", out, "--statement", statement, "--json")
+	if code != exitDone {
+		t.Fatal(code, stderr)
+	}
+	p := object(t, stdout)["partitions"].([]any)
+	if len(p) != 1 || !reflect.DeepEqual(p[0].(map[string]any)["public_inputs_generated"], p[0].(map[string]any)["public_inputs_synthesised"]) {
+		t.Errorf("got %d partitions, or public inputs that differ", len(p))
+	}
+}
+
 func TestWitnessDigest_Refused(t *testing.T) {
 	c1 := vectors + "c1/porep-16k/c1.json"
 	for _, args := range [][]string{

@@ -38,7 +38,8 @@ func (a *app) witnessCommand() *cobra.Command {
 		Short: "Digests of a sector's witness, in the JSON form of witness.json",
 		Long: "Expands and evaluates each partition of a sector and writes the digests of inputs, aux and the three\n" +
 			"evaluation vectors. The form is that of witness.json in tests/vectors/c1. A witness that does not\n" +
-			"satisfy the circuit is refused with the first failing row.",
+			"satisfy the circuit is refused with the first failing row. A C1 output with only the first partitions of a\n" +
+			"sector is taken too.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			document, statement, err := sector.read(a)
@@ -57,7 +58,7 @@ func (a *app) witnessCommand() *cobra.Command {
 }
 
 func (a *app) witnessDigest(ctx context.Context, document, statement []byte) (*witnessJSON, error) {
-	sector, err := c1.Parse(document, c1.Options{Statement: statement})
+	sector, err := c1.Parse(document, c1.Options{Statement: statement, AllowPartial: true})
 	if err != nil {
 		return nil, err
 	}

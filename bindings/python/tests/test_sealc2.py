@@ -102,7 +102,8 @@ class Refusals(unittest.TestCase):
         self.assertIn(code.name, str(caught.exception))
 
     def test_garbage(self) -> None:
-        for data in (b"", b"no JSON", b"{}", b"[" * 100000, C1[: len(C1) // 2], C1 + b"x"):
+        self.refused(Status.CALLER, "C1", sealc2.seal_commit_phase2, b"", 1, PROVER)
+        for data in (b"no JSON", b"{}", b"[" * 100000, C1[: len(C1) // 2], C1 + b"x"):
             with self.subTest(data=data[:20]):
                 self.refused(Status.INPUT, "", sealc2.seal_commit_phase2, data, 1, PROVER)
 

@@ -193,7 +193,7 @@ static void case_null(void) {
     expect("prove, no request", lib.sealc2_prove(engine, NULL, proof, sizeof proof, &len, &error_out), SEALC2_CALLER);
     check(len == 0, "prove: *proof_len %zu after a failure", len);
     sealc2_prove_request request = {.size = sizeof request};
-    expect("prove, no C1", lib.sealc2_prove(engine, &request, proof, sizeof proof, &len, &error_out), SEALC2_INPUT);
+    expect("prove, no C1", lib.sealc2_prove(engine, &request, proof, sizeof proof, &len, &error_out), SEALC2_CALLER);
     request.c1_len = 5;
     expect("prove, C1 NULL with length", lib.sealc2_prove(engine, &request, proof, sizeof proof, &len, &error_out), SEALC2_CALLER);
     request.c1 = (const uint8_t *)"{}";

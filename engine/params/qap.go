@@ -27,6 +27,8 @@ type R1CS interface {
 	Rows(from, to int, visit func(row int, a, b, c []circuit.Term))
 }
 
+var _ R1CS = (*circuit.Program)(nil)
+
 // rowRun is the number of rows that are done at a time: they share an inversion and a turn of a thread.
 const rowRun = 4096
 

@@ -108,11 +108,11 @@ type SetupResult struct {
 const setupTableBytes = 512 << 20
 
 // Work for the progress, in additions in G1, as measured: a product takes an addition a window, one in G2
-// costs as much as four, and bringing a constraint to tau as much as ten.
+// costs as much as four, and bringing a constraint to tau as much as four too.
 const (
 	setupWindows = 13
 	setupCostG2  = 4
-	setupCostRow = 10
+	setupCostRow = 4
 )
 
 // Setup makes the parameters of circuit c for the given secrets and writes them as bellperson does:

@@ -1,4 +1,5 @@
-//! Verifies a proof file that another prover made, along the paths that a node takes.
+//! Verifies what another program made, along the paths that a node takes: a proof file, or the vanilla proofs
+//! of a sector.
 use crate::cases::{case, config, Case, Kind};
 use crate::record::load;
 use crate::setup::param_paths;
@@ -7,6 +8,7 @@ use bellperson::groth16::{
     prepare_verifying_key, verify_proof, verify_proofs_batch, Proof, VerifyingKey,
 };
 use blstrs::{Bls12, Scalar as Fr};
+use filecoin_proofs::constants::*;
 use filecoin_proofs::{with_shape, PoRepConfig};
 use filecoin_proofs_api::seal as api;
 use serde_json::json;
@@ -14,7 +16,9 @@ use std::fs;
 use std::path::Path;
 use storage_proofs_core::api_version::ApiFeature;
 use storage_proofs_core::merkle::MerkleTreeTrait;
+use storage_proofs_core::proof::ProofScheme;
 use storage_proofs_core::sector::SectorId;
+use storage_proofs_porep::stacked::{generate_replica_id, StackedDrg};
 
 const PROOF_BYTES: usize = 192;
 
@@ -94,5 +98,47 @@ fn inner<Tree: 'static + MerkleTreeTrait>(
         }
     }
     println!("{}", serde_json::to_string_pretty(&report)?);
+    Ok(())
+}
+
+/// Checks the vanilla proofs of DIR/c1.json as the reference checks its own before they leave phase 1, and that
+/// the replica id is that of the case's ids. Prints one JSON object; any failed check is an error.
+pub fn vanilla_case(name: &str, dir: &Path) -> Result<()> {
+    let c = case(name)?;
+    let cfg = config(&c);
+    with_shape!(u64::from(cfg.sector_size), vanilla_inner, &c, &cfg, dir)
+}
+
+fn vanilla_inner<Tree: 'static + MerkleTreeTrait>(
+    c: &Case,
+    cfg: &PoRepConfig,
+    dir: &Path,
+) -> Result<()> {
+    let l = load::<Tree>(c, cfg, dir)?;
+    let n = usize::from(cfg.partitions);
+    ensure!(l.proofs.len() == n, "want {} partitions, got {}", n, l.proofs.len());
+    let replica_id = generate_replica_id::<Tree::Hasher, _>(
+        &c.prover_id, c.sector_id, &l.ticket, l.comm_d, &cfg.porep_id,
+    );
+    ensure!(replica_id == l.inputs.replica_id, "the replica id is not that of the ids");
+    let accepts = |inputs| {
+        StackedDrg::<Tree, DefaultPieceHasher>::verify_all_partitions(&l.pp, inputs, &l.proofs)
+    };
+    ensure!(accepts(&l.inputs)?, "verify_all_partitions refuses the vanilla proofs");
+    let mut other = l.inputs.clone();
+    other.seed = other.seed.map(|mut seed| {
+        seed[0] ^= 1;
+        seed
+    });
+    ensure!(!accepts(&other)?, "verify_all_partitions accepts another seed");
+    println!(
+        "{}",
+        serde_json::to_string_pretty(&json!({
+            "name": c.name,
+            "partitions": n,
+            "replica_id": true,
+            "verify_all_partitions": {"seed": true, "other_seed": false},
+        }))?
+    );
     Ok(())
 }

@@ -11,10 +11,8 @@ import (
 	"github.com/sealc2/sealc2/engine/status"
 )
 
-// statementJSON is a statement file in the form of tests/vectors/c1, keys in order. actor is one more: the
-// reference program takes it to make the prover id.
+// statementJSON is a statement file in the form of tests/vectors/c1, keys in order.
 type statementJSON struct {
-	Actor         uint64     `json:"actor"`
 	APIFeatures   []string   `json:"api_features"`
 	APIVersion    string     `json:"api_version"`
 	C1Bytes       int        `json:"c1_bytes"`
@@ -53,7 +51,6 @@ func (s *Sector) StatementJSON(document []byte) ([]byte, error) {
 	shape := st.Shape
 	digest := sha256.Sum256(document)
 	out := statementJSON{
-		Actor:        s.Actor,
 		APIFeatures:  []string{},
 		APIVersion:   st.Version.String(),
 		C1Bytes:      len(document),

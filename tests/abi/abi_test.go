@@ -103,6 +103,10 @@ func TestHost(t *testing.T) {
 	}
 }
 
+func TestHost_NonInteractive(t *testing.T) {
+	run(t, time.Minute, nil, host, library, "non-interactive", filepath.Join(root, "tests/vectors/c1/porep-2k-ni/c1.json"))
+}
+
 func TestHost_Cancel(t *testing.T) {
 	run(t, 10*time.Minute, nil, host, library, "cancel", caseC1(), params(t))
 }

@@ -207,18 +207,23 @@ class Loading(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("/nowhere/libsealc2.so", done.stderr)
 
+    @needs_params
     def test_log_level_is_read_at_the_call(self) -> None:
+        """Each use of development parameters is a warning, which RUST_LOG of the moment lets through or not."""
         code = (
-            "import os, sealc2\n"
-            "def call():\n"
-            "    try: sealc2.seal_commit_phase2(open(os.environ['C1'], 'rb').read(), 1, sealc2.prover_id(1000), params_dir='/nowhere')\n"
-            "    except sealc2.Error: pass\n"
-            "call(); os.environ['RUST_LOG'] = 'debug'; call()\n"
+            "import os, sys, sealc2\n"
+            "def call(): assert sealc2.verify_seal(*eval(os.environ['CLAIM']), params_dir=os.environ['SEALC2_PARAMS'], allow_dev_params=True)\n"
+            "call(); print('then', file=sys.stderr, flush=True); os.environ['RUST_LOG'] = 'warn'; call()\n"
         )
-        done = self.run_python(code, C1=str(SECTOR / "c1.json"), RUST_LOG="")
+        proof = bytes.fromhex("".join(json.loads((SECTOR / "proof.json").read_text())["proofs"]))
+        done = self.run_python(code, CLAIM=repr(claim(proof)), RUST_LOG="")
         self.assertEqual(done.returncode, 0, done.stderr)
-        for line in done.stderr.splitlines():
-            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\S+ (ERROR|WARN|INFO|DEBUG) sealc2 > .")
+        lines = done.stderr.splitlines()
+        self.assertEqual(lines[0], "then", done.stderr)
+        self.assertGreater(len(lines), 1)
+        for line in lines[1:]:
+            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\S+ (ERROR|WARN) sealc2 > .")
+        self.assertIn("development", done.stderr)
 
     def test_wheel(self) -> None:
         """The wheel holds the library, its record is right, and it works from another folder."""

@@ -657,6 +657,17 @@ static void case_prove(const char *c1_path, const char *params, const char *r_he
     request.dev_params = SEALC2_DEV_PARAMS_ALLOW;
     expect("room for 191 bytes", lib.sealc2_prove(engine, &request, proof, 191, &len, &error_out), SEALC2_CALLER);
     check(len == 192, "room for 191 bytes: *proof_len %zu", len);
+
+    file changed = read_file(c1_path);
+    uint8_t *at = memmem(changed.bytes, changed.len, "\"hashes\":[[", 11);
+    while (at != NULL && !(at[0] == ',' && at[1] == '2' && at[4] == ','))
+        at++; /* some number of three digits in a sibling of a Merkle path */
+    at[1] = '1';
+    request.c1 = changed.bytes;
+    expect("a changed hash", lib.sealc2_prove(engine, &request, proof, 192, &len, &error_out), SEALC2_UNSATISFIED);
+    check(strstr(said(), "partition 0") != NULL && strstr(said(), "row") != NULL, "place not named: %s", said());
+    unmap(&changed);
+    request.c1 = c1.bytes;
     h.calls = h.partitions = 0;
 
     memset(proof, '#', sizeof proof);
@@ -722,6 +733,30 @@ static void case_prove(const char *c1_path, const char *params, const char *r_he
     free(made->value.ptr);
     free(made);
     expect("shutdown", lib.sealc2_shutdown(&error_out), SEALC2_OK);
+}
+
+/* The non-interactive kinds end in an aggregate of their 13 proofs here, which no version makes yet. */
+static void case_non_interactive(const char *c1_path) {
+    sealc2_engine engine = open_engine();
+    file c1 = read_file(c1_path);
+    sealc2_prove_request request = {.size = sizeof request, .c1 = c1.bytes, .c1_len = c1.len, .sector_id = UINT64_MAX, .prover_id = {7}, .params_dir = "/nowhere"};
+    uint8_t proof[13 * 192];
+    size_t len;
+    const char *named = "aggregation is not supported yet";
+    expect("chain proof", lib.sealc2_prove(engine, &request, proof, sizeof proof, &len, &error_out), SEALC2_UNSUPPORTED);
+    check(strstr(said(), named) != NULL, "not named: %s", said());
+    request.circuit_proofs = 1;
+    expect("circuit proofs", lib.sealc2_prove(engine, &request, proof, sizeof proof, &len, &error_out), SEALC2_PARAMS);
+    expect("circuit proofs, room for 12", lib.sealc2_prove(engine, &request, proof, sizeof proof - 192, &len, &error_out), SEALC2_CALLER);
+    check(len == sizeof proof, "room for 12: *proof_len %zu", len);
+    request.circuit_proofs = 2;
+    expect("circuit_proofs 2", lib.sealc2_prove(engine, &request, proof, sizeof proof, &len, &error_out), SEALC2_CALLER);
+    slice_ref_uint8_t slice = {c1.bytes, c1.len}, proof_slice = {proof, sizeof proof};
+    uint8_32_array_t id = {{7}}, one = {{1}};
+    expect_failed_bytes("seal_commit_phase2", lib.seal_commit_phase2(slice, UINT64_MAX, &id), named);
+    for (int kind = 15; kind < 20; kind++)
+        expect_failed_bool("verify_seal", lib.verify_seal(kind, &one, &one, &id, &one, &one, 1, proof_slice), named);
+    expect("close", lib.sealc2_close(engine, &error_out), SEALC2_OK);
 }
 
 static volatile sig_atomic_t urgent, caught;
@@ -828,6 +863,7 @@ int main(int argc, char **argv) {
     else if (strcmp(name, "signals") == 0) case_signals(arg[0]);
     else if (strcmp(name, "unload") == 0) case_unload(argv[1], arg[0]);
     else if (strcmp(name, "cancel") == 0) case_cancel(arg[0], arg[1]);
+    else if (strcmp(name, "non-interactive") == 0) case_non_interactive(arg[0]);
     else if (strcmp(name, "prove") == 0) case_prove(arg[0], arg[1], arg[2], arg[3], arg[4]);
     else {
         fprintf(stderr, "no case %s\n", name);

@@ -28,7 +28,7 @@ FACE_CFLAGS := -O2 -g -DSEALC2_FACE=0x$(FACE)
 # Go asks git for the revision, and fails where git refuses the folder.
 GOFLAGS_BUILD := -trimpath -buildvcs=$(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: all lib cli params demo test vet test-go test-python test-race bench wheel install clean
+.PHONY: all lib cli params params-demo demo test vet test-go test-python test-race bench wheel install clean
 
 all: lib cli
 
@@ -42,24 +42,17 @@ cli:
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_BUILD) -o $(CLI) ./bindings/cli
 
-# Development parameters, made once for each content: the mark's name has the digest of what setup must give.
-# $(1) shape, $(2) its name in tests/vectors/setup
-define PARAMS_OF
-.PHONY: params-$(1)
-params-$(1): cli
-	@mkdir -p "$$(SEALC2_PARAMS)"; mark="$$(SEALC2_PARAMS)/.made-$(1)-$$$$(sha256sum tests/vectors/setup/$(2).json | cut -c1-16)"; \
-	exec 9> "$$(SEALC2_PARAMS)/.lock"; flock 9; \
-	if [ ! -e "$$$$mark" ]; then \
-	  echo "making $(1) development parameters in $$(SEALC2_PARAMS), once"; \
-	  $(CLI) setup --shape $(1) --out "$$(SEALC2_PARAMS)" 9>&-; touch "$$$$mark"; \
-	fi
-endef
-$(eval $(call PARAMS_OF,2KiB,porep-2k))
-$(eval $(call PARAMS_OF,16KiB,porep-16k))
-$(eval $(call PARAMS_OF,32KiB,porep-32k))
-params: params-2KiB params-16KiB params-32KiB
+# Development parameters, made once and kept. The demo takes any that have the right bytes; the tests want to
+# have seen the setup of these sources make them.
+params-demo: cli
+	@tests/params.sh $(CLI) 2KiB porep-2k "$(SEALC2_PARAMS)" any
 
-demo: all params-2KiB
+params: cli
+	@tests/params.sh $(CLI) 2KiB porep-2k "$(SEALC2_PARAMS)" these
+	@tests/params.sh $(CLI) 16KiB porep-16k "$(SEALC2_PARAMS)" these
+	@tests/params.sh $(CLI) 32KiB porep-32k "$(SEALC2_PARAMS)" these
+
+demo: all params-demo
 	@SEALC2_LIB=$(CURDIR)/$(LIB) $(PYTHON) bindings/python/examples/demo.py "$(SEALC2_PARAMS)"
 
 TEST_ENV := SEALC2_LIB=$(CURDIR)/$(LIB) SEALC2_PARAMS="$(SEALC2_PARAMS)" CGO_CFLAGS="$(FACE_CFLAGS)"
@@ -72,7 +65,7 @@ vet:
 test-go: all params
 	$(TEST_ENV) $(GO) test -timeout 40m ./...
 
-test-python: lib params-2KiB
+test-python: lib params-demo
 	$(TEST_ENV) $(PYTHON) -m unittest discover bindings/python/tests
 
 test-race: lib

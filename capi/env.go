@@ -36,11 +36,13 @@ func environment(name string) string {
 
 // paramSource joins what a call says with what the environment says. An empty dir means the environment's.
 func paramSource(getenv func(string) string, dir string, dev uint32) engine.ParamSource {
+	from := params.Dir{Path: dir, Origin: "the call"}
 	if dir == "" {
-		dir = params.EnvironmentDir(getenv(params.EnvDir)).Path
+		from = params.EnvironmentDir(getenv(params.EnvDir))
 	}
 	return engine.ParamSource{
-		Dir:              dir,
+		Dir:              from.Path,
+		Origin:           from.Origin,
 		AllowDev:         dev == devParamsAllow || dev == devParamsEnv && getenv("SEALC2_ALLOW_DEV_PARAMS") == "1",
 		VerifyProduction: truth(getenv("FIL_PROOFS_VERIFY_PRODUCTION_PARAMS")),
 	}

@@ -20,6 +20,7 @@ func env(pairs ...string) func(string) string {
 func TestParamSource(t *testing.T) {
 	const cache, verify, dev = "FIL_PROOFS_PARAMETER_CACHE", "FIL_PROOFS_VERIFY_PRODUCTION_PARAMS", "SEALC2_ALLOW_DEV_PARAMS"
 	const home = "/var/tmp/filecoin-proof-parameters/"
+	const unset, call = "the default, FIL_PROOFS_PARAMETER_CACHE is not set", "the call"
 	for _, c := range []struct {
 		name string
 		env  func(string) string
@@ -27,15 +28,15 @@ func TestParamSource(t *testing.T) {
 		dev  uint32
 		want engine.ParamSource
 	}{
-		{"nothing set", env(), "", devParamsEnv, engine.ParamSource{Dir: home}},
-		{"empty is unset", env(cache, ""), "", devParamsEnv, engine.ParamSource{Dir: home}},
-		{"environment", env(cache, "/p", verify, "1", dev, "1"), "", devParamsEnv, engine.ParamSource{Dir: "/p", AllowDev: true, VerifyProduction: true}},
-		{"argument wins", env(cache, "/p"), "/q", devParamsEnv, engine.ParamSource{Dir: "/q"}},
-		{"an argument does not allow", env(), "/q", devParamsEnv, engine.ParamSource{Dir: "/q"}},
-		{"allowed by argument", env(), "", devParamsAllow, engine.ParamSource{Dir: home, AllowDev: true}},
-		{"refused by argument", env(dev, "1"), "", devParamsRefuse, engine.ParamSource{Dir: home}},
-		{"only 1 allows", env(dev, "true", verify, "0"), "", devParamsEnv, engine.ParamSource{Dir: home}},
-		{"words", env(verify, "True"), "", devParamsEnv, engine.ParamSource{Dir: home, VerifyProduction: true}},
+		{"nothing set", env(), "", devParamsEnv, engine.ParamSource{Dir: home, Origin: unset}},
+		{"empty is unset", env(cache, ""), "", devParamsEnv, engine.ParamSource{Dir: home, Origin: unset}},
+		{"environment", env(cache, "/p", verify, "1", dev, "1"), "", devParamsEnv, engine.ParamSource{Dir: "/p", Origin: cache, AllowDev: true, VerifyProduction: true}},
+		{"argument wins", env(cache, "/p"), "/q", devParamsEnv, engine.ParamSource{Dir: "/q", Origin: call}},
+		{"an argument does not allow", env(), "/q", devParamsEnv, engine.ParamSource{Dir: "/q", Origin: call}},
+		{"allowed by argument", env(), "", devParamsAllow, engine.ParamSource{Dir: home, Origin: unset, AllowDev: true}},
+		{"refused by argument", env(dev, "1"), "", devParamsRefuse, engine.ParamSource{Dir: home, Origin: unset}},
+		{"only 1 allows", env(dev, "true", verify, "0"), "", devParamsEnv, engine.ParamSource{Dir: home, Origin: unset}},
+		{"words", env(verify, "True"), "", devParamsEnv, engine.ParamSource{Dir: home, Origin: unset, VerifyProduction: true}},
 	} {
 		if got := paramSource(c.env, c.dir, c.dev); got != c.want {
 			t.Errorf("%s: want %+v, got %+v", c.name, c.want, got)

@@ -31,6 +31,7 @@ type Config struct {
 // ParamSource says where parameters come from and what is accepted.
 type ParamSource struct {
 	Dir              string // directory with .params and .vk files, or the path of one such file
+	Origin           string // who chose Dir, for error text: "FIL_PROOFS_PARAMETER_CACHE", "--params"; may be empty
 	AllowDev         bool   // accept keys that are not in the public manifest; each use is logged as a warning
 	VerifyProduction bool   // hash the whole .params file against the manifest once per process and file
 }

@@ -59,13 +59,13 @@ func findSet(source ParamSource, shape *porep.Shape, proving bool) (params.Set, 
 		return params.Set{}, status.New(status.Caller, "engine.Params", "directory of parameters", "a path", "none")
 	}
 	if info, err := os.Stat(source.Dir); err == nil && !info.IsDir() {
-		return params.SetAt(source.Dir)
+		return params.SetAt(source.Dir, source.Origin)
 	}
 	find := params.FindKey
 	if proving {
 		find = params.Find
 	}
-	return find(params.Dir{Path: source.Dir}, shape.Name, shape.ParamsBaseName())
+	return find(params.Dir{Path: source.Dir, Origin: source.Origin}, shape.Name, shape.ParamsBaseName())
 }
 
 // identityAt is the identity of the file that a path leads to; false where there is none, so that whoever

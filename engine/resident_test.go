@@ -10,6 +10,7 @@ import (
 
 	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/params"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -26,6 +27,27 @@ func tinySet(t *testing.T, dir, stem, name string) string {
 		}
 	}
 	return filepath.Join(dir, stem+".params")
+}
+
+// Goal: an error about parameters says who chose the folder, a folder and a file alike.
+func TestFindSet_Origin(t *testing.T) {
+	dir := t.TempDir()
+	file := tinySet(t, dir, "set", "tiny-16")
+	if err := os.Remove(filepath.Join(dir, "set.vk")); err != nil {
+		t.Fatal(err)
+	}
+	for origin, want := range map[string]string{
+		params.EnvDir: "(directory from " + params.EnvDir + ")",
+		"--params":    "(directory from --params, not from " + params.EnvDir + ")",
+		"":            "(directory given by the caller, not by " + params.EnvDir + ")",
+	} {
+		for _, path := range []string{dir, file, filepath.Join(dir, "none")} {
+			_, err := findSet(ParamSource{Dir: path, Origin: origin}, porep.Shapes()[0], true)
+			if status.KindOf(err) != status.Params || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s from %q: %v", path, origin, err)
+			}
+		}
+	}
 }
 
 // isOpen tells whether a set's file can still be read.

@@ -308,6 +308,20 @@ func TestVerify(t *testing.T) {
 		}
 	}
 
+	// Where the folder came from is part of what is wrong with it.
+	for want, w := range map[string]world{
+		"directory from --params, not from FIL_PROOFS_PARAMETER_CACHE": {},
+		"(directory from FIL_PROOFS_PARAMETER_CACHE)":                  {env: map[string]string{envParamDir: dir + "/none"}},
+	} {
+		args := []string{"verify", "--c1", c1, "--proof", good}
+		if w.env == nil {
+			args = append(args, "--params", dir+"/none")
+		}
+		if code, _, stderr := w.run(t.Context(), args...); code != exitRefused || !strings.Contains(stderr, want) {
+			t.Errorf("want %q, got %d, %q", want, code, stderr)
+		}
+	}
+
 	code, stdout, _ := world{}.run(t.Context(), "verify", "--c1", c1, "--proof", foreign, "--params", keys)
 	if code != exitRefused || !strings.Contains(stdout, "not verified") {
 		t.Errorf("text: got %d, %q", code, stdout)
@@ -367,7 +381,7 @@ func TestProve_Request(t *testing.T) {
 	if string(q.C1) != "the C1" || q.IDs == nil || *q.IDs != ids || len(q.R) != 2 || len(q.S) != 2 || scalarHex(&q.R[1]) != r || scalarHex(&q.S[0]) != s {
 		t.Errorf("request: %+v", q)
 	}
-	if want := (engine.ParamSource{Dir: "somewhere", AllowDev: true}); q.Params != want {
+	if want := (engine.ParamSource{Dir: "somewhere", Origin: "--params", AllowDev: true}); q.Params != want {
 		t.Errorf("want %+v, got %+v", want, q.Params)
 	}
 	if f.config.Threads != 3 || f.config.HostBytes != 3<<30 || f.config.Device != "cpu" || f.closed != 1 {
@@ -388,7 +402,7 @@ func TestProve_Request(t *testing.T) {
 	if code != exitDone || !strings.Contains(stdout, "msm_h") || !strings.Contains(stdout, "verified proof of 2 partitions") {
 		t.Errorf("text: %d, %q", code, stdout)
 	}
-	if want := (engine.ParamSource{Dir: params.DefaultDir}); f.request.Params != want || f.request.IDs != nil || f.request.R != nil || f.config.Device != "auto" {
+	if want := (engine.ParamSource{Dir: params.DefaultDir, Origin: "the default, FIL_PROOFS_PARAMETER_CACHE is not set"}); f.request.Params != want || f.request.IDs != nil || f.request.R != nil || f.config.Device != "auto" {
 		t.Errorf("defaults: %+v", f.request)
 	}
 }

@@ -22,9 +22,10 @@ const paramsUsage = "folder with the parameter files, or one of the two files of
 // are accepted there (each use is logged as a warning); what the environment leads to is accepted only
 // with SEALC2_ALLOW_DEV_PARAMS=1.
 func (a *app) paramSource(explicit string) engine.ParamSource {
-	source := engine.ParamSource{Dir: explicit, AllowDev: true, VerifyProduction: isOn(a.getenv(envVerifyProduction))}
+	source := engine.ParamSource{Dir: explicit, Origin: "--params", AllowDev: true, VerifyProduction: isOn(a.getenv(envVerifyProduction))}
 	if explicit == "" {
-		source.Dir = params.EnvironmentDir(a.getenv(envParamDir)).Path
+		dir := params.EnvironmentDir(a.getenv(envParamDir))
+		source.Dir, source.Origin = dir.Path, dir.Origin
 		source.AllowDev = a.getenv(envAllowDev) == "1"
 	}
 	return source

@@ -228,7 +228,7 @@ func (k *checker) file(ctx context.Context, out *checkFile) error {
 		_, err = k.admit(out, key.Bytes, base)
 		return err
 	case params.ParamsExt:
-		set, err := params.SetAt(out.Path)
+		set, err := params.SetAt(out.Path, "the command line")
 		if err != nil {
 			return err
 		}

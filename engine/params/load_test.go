@@ -243,14 +243,14 @@ func TestSetAt(t *testing.T) {
 	v28, dev := ReferenceStem(testBase), DevStem("2KiB", testBase)
 	dir := layDir(t, map[string][]byte{v28 + ".params": nil, v28 + ".vk": nil, dev + ".params": nil, "mine.params": nil, "mine.vk": nil})
 	for name, base := range map[string]string{v28 + ".params": testBase, v28 + ".vk": testBase, "mine.params": ""} {
-		set, err := SetAt(filepath.Join(dir, name))
+		set, err := SetAt(filepath.Join(dir, name), "--params")
 		if err != nil || set.Base != base {
 			t.Errorf("%s: got %+v, %v", name, set, err)
 		}
 	}
-	_, err := SetAt(filepath.Join(dir, dev+".params"))
+	_, err := SetAt(filepath.Join(dir, dev+".params"), EnvDir)
 	refused(t, err, dev+".vk", EnvDir)
-	_, err = SetAt(filepath.Join(dir, "mine"))
+	_, err = SetAt(filepath.Join(dir, "mine"), "")
 	refused(t, err, "ending")
 	sets, err := List(Dir{Path: dir})
 	if err != nil || len(sets) != 3 || sets[0].Base != testBase || sets[1].Base != "" {
@@ -328,7 +328,7 @@ func TestLoad_Guard(t *testing.T) {
 	bad := bytes.Clone(data)
 	copy(bad[len(bad)-G2Bytes:], bad[len(bad)-2*G2Bytes:len(bad)-G2Bytes])
 	dir := layDir(t, map[string][]byte{"mine.params": bad, "mine.vk": key})
-	set, err := SetAt(filepath.Join(dir, "mine.params"))
+	set, err := SetAt(filepath.Join(dir, "mine.params"), "")
 	if err != nil {
 		t.Fatal(err)
 	}

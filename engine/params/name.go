@@ -107,14 +107,15 @@ func find(dir Dir, shapeName, base string, proving bool) (Set, error) {
 		fmt.Sprintf("two: %s and %s; remove one or give the path of the other (%s)", there[0].Params, there[1].Params, dir.note()))
 }
 
-// SetAt returns the set to which a path belongs, which is one of its two files; both must be there.
-func SetAt(path string) (Set, error) {
+// SetAt returns the set to which a path belongs, which is one of its two files; both must be there. origin is
+// that of Dir.
+func SetAt(path, origin string) (Set, error) {
 	const op = "params.SetAt"
 	stem, ext := strings.TrimSuffix(path, filepath.Ext(path)), filepath.Ext(path)
 	if ext != ParamsExt && ext != VKExt {
 		return Set{}, status.New(status.Params, op, path, "a name ending in "+ParamsExt+" or "+VKExt, "ending "+fmt.Sprintf("%q", ext))
 	}
-	set := Set{Params: stem + ParamsExt, VK: stem + VKExt, Base: baseOf(filepath.Base(stem)), Dir: Dir{Path: filepath.Dir(path), Origin: "an explicit path"}}
+	set := Set{Params: stem + ParamsExt, VK: stem + VKExt, Base: baseOf(filepath.Base(stem)), Dir: Dir{Path: filepath.Dir(path), Origin: origin}}
 	return set, set.complete(op, true)
 }
 

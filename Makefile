@@ -28,7 +28,7 @@ FACE_CFLAGS := -O2 -g -DSEALC2_FACE=0x$(FACE)
 # Go asks git for the revision, and fails where git refuses the folder.
 GOFLAGS_BUILD := -trimpath -buildvcs=$(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: all lib cli params params-demo demo test vet test-go test-python test-race bench wheel install clean
+.PHONY: all lib cli params params-demo demo test vet test-go test-python test-race conformance bench wheel install clean
 
 all: lib cli
 
@@ -70,6 +70,11 @@ test-python: lib params-demo
 
 test-race: lib
 	CGO_CFLAGS="$(FACE_CFLAGS)" SEALC2_LIB=$(CURDIR)/$(LIB) $(GO) test -race -short -timeout 60m ./...
+
+# Every circuit up to 64 GiB and every sealed sector against the reference, large synthetic partitions row by row.
+conformance: all params
+	$(TEST_ENV) SEALC2_LONG=1 $(GO) test -count=1 -v -timeout 60m ./tests/conformance
+	$(TEST_ENV) $(GO) test -count=1 -v -timeout 60m -run 'EqualsReference' ./engine/circuit/... ./engine
 
 bench:
 	CGO_CFLAGS="$(FACE_CFLAGS)" $(GO) test -run '^$$' -bench . -benchtime 3x ./engine/...

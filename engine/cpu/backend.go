@@ -11,6 +11,7 @@ package cpu
 import (
 	"context"
 	"fmt"
+	"math/bits"
 
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -76,14 +77,22 @@ func programShape(p *circuit.Program) *shape {
 	d := p.Density()
 	a := p.InputCount() + d.AAux.Count()
 	b := d.BInput.Count() + d.BAux.Count()
-	nums := p.InputCount() + p.NumCount()
+	bNums := d.BInput.Count() + both(d.BAux, p.Kinds())
 	s := &shape{
 		domain: p.Domain(), inputs: p.InputCount(), aux: p.AuxCount(),
 		witnessBytes: host.SliceBytes[fr.Element](p.InputCount()) + host.SliceBytes[uint64](circuit.BitWords(p.AuxCount())) + host.SliceBytes[fr.Element](p.NumCount()),
 	}
 	s.points = [...]int{s.domain - 1, s.aux, a, b, b}
-	s.scalars = [...]int{s.domain - 1, min(nums, s.aux), min(nums, a), min(nums, b), min(nums, b)}
+	s.scalars = [...]int{s.domain - 1, p.NumCount(), p.InputCount() + both(d.AAux, p.Kinds()), bNums, bNums}
 	return s
+}
+
+// both counts the places where x and y are one.
+func both(x, y circuit.Bits) (n int) {
+	for i, w := range x.Words {
+		n += bits.OnesCount64(w & y.Words[i])
+	}
+	return n
 }
 
 // planSum is how the multiplication of a block is done, and what it takes from the arena.

@@ -115,7 +115,11 @@ type ifmaWorker struct {
 	flags     []uint8 // of each group: lanes that are left to special
 	a, b, dst []uint32
 	special   []op
+	few       *portable[bls.G1Affine, fp.Element, *fp.Element]
 }
+
+// fewOps is how many additions outside the kernel share an inversion.
+const fewOps = 64
 
 const (
 	groupWords   = lanes * fpLimbs
@@ -126,7 +130,7 @@ const (
 
 func ifmaBytes(slots, workers int) int64 {
 	perWorker := host.SliceBytes[uint64](ifmaGroups*groupWords) + host.SliceBytes[uint64]((ifmaGroups+1)*groupWords) +
-		host.SliceBytes[uint64](scratchWords) + 3*host.SliceBytes[uint32](addBatchSize+opMargin) + host.SliceBytes[uint8](ifmaGroups)
+		host.SliceBytes[uint64](scratchWords) + 3*host.SliceBytes[uint32](addBatchSize+opMargin) + host.SliceBytes[uint8](ifmaGroups) + portableBytes[fp.Element](2*fewOps, 1)
 	return host.SliceBytes[slot](slots+1) + int64(workers)*perWorker
 }
 
@@ -141,6 +145,7 @@ func newIFMAStore(arena *host.Arena, slots, workers int) store[bls.G1Affine] {
 		w.b = host.Alloc[uint32](arena, addBatchSize+opMargin)
 		w.dst = host.Alloc[uint32](arena, addBatchSize+opMargin)
 		w.flags = host.Alloc[uint8](arena, ifmaGroups)
+		w.few = newPortable[bls.G1Affine, fp.Element](arena, 2*fewOps, 1)
 		// The margin must name slots that exist.
 		clear(w.a)
 		clear(w.b)
@@ -242,9 +247,7 @@ func (s *ifmaStore) add(worker int, ops []op) {
 	for len(ops) > 0 {
 		n := min(len(ops), addBatchSize)
 		if n < lanes {
-			for _, o := range ops[:n] {
-				s.addOne(o)
-			}
+			s.addFew(&s.workers[worker], ops[:n])
 		} else {
 			s.addBatch(&s.workers[worker], ops[:n])
 		}
@@ -278,25 +281,29 @@ func (s *ifmaStore) addBatch(w *ifmaWorker, ops []op) {
 	}
 	invertLanes(w.prefix[groups*groupWords:][:groupWords], w.scratch)
 	ifmaBackward(&fpConstants[0], &s.slots[0][0], &w.a[0], &w.b[0], &w.dst[0], groups, &w.d[0], &w.prefix[0], &w.scratch[0])
-	for _, o := range w.special {
-		s.addOne(o)
-	}
+	s.addFew(w, w.special)
 }
 
 // fpOne is the one in limbs: 2^416 mod p.
 var fpOne = limbsOf(new(big.Int).Mod(new(big.Int).Lsh(big.NewInt(1), fpLimbs*limbBits), fp.Modulus()), fpLimbs)
 
-// addOne adds with gnark-crypto, for all inputs.
-func (s *ifmaStore) addOne(o op) {
-	a, b := s.get(int(o.a>>1)), s.get(int(o.b>>1))
-	if o.a&1 == 1 {
-		a.Neg(&a)
+// addFew adds in gnark-crypto's form, for all inputs.
+func (s *ifmaStore) addFew(w *ifmaWorker, ops []op) {
+	var pairs [fewOps]op
+	for len(ops) > 0 {
+		n := min(len(ops), fewOps)
+		for i, o := range ops[:n] {
+			w.few.slots[2*i] = affine[fp.Element](s.get(int(o.a >> 1)))
+			w.few.slots[2*i+1] = affine[fp.Element](s.get(int(o.b >> 1)))
+			pairs[i] = op{uint32(2 * i), ref(2*i) | o.a&1, ref(2*i+1) | o.b&1}
+		}
+		w.few.add(0, pairs[:n])
+		for i, o := range ops[:n] {
+			p := w.few.get(2 * i)
+			s.set(int(o.dst), &p)
+		}
+		ops = ops[n:]
 	}
-	if o.b&1 == 1 {
-		b.Neg(&b)
-	}
-	a.Add(&a, &b)
-	s.set(int(o.dst), &a)
 }
 
 // invertLanes inverts the eight elements of a group, none of them zero, with one inversion.

@@ -74,18 +74,22 @@ func bitsOf(s string) circuit.Bits {
 	return b
 }
 
+const tinyDir = "../../tests/vectors/tiny"
+
+func (*tiny) read(t testing.TB, name, file string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(tinyDir, name, file))
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func readTiny(t testing.TB, name string) *tiny {
 	t.Helper()
-	dir := filepath.Join("../../tests/vectors/tiny", name)
-	read := func(file string, v any) {
-		data, err := os.ReadFile(filepath.Join(dir, file))
-		if err == nil {
-			err = json.Unmarshal(data, v)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	v := new(tiny)
 	var w struct {
 		A, B, C []string
 		Inputs  []string `json:"input_assignment"`
@@ -97,14 +101,14 @@ func readTiny(t testing.TB, name string) *tiny {
 			Domain int `json:"domain_size"`
 		}
 	}
-	read("witness.json", &w)
-	v := &tiny{Domain: w.Digests.Domain, inputs: scalarsOf(t, w.Inputs), aux: scalarsOf(t, w.Aux)}
+	v.read(t, name, "witness.json", &w)
+	v.Domain, v.inputs, v.aux = w.Digests.Domain, scalarsOf(t, w.Inputs), scalarsOf(t, w.Aux)
 	pad := func(s []string) []fr.Element { return append(scalarsOf(t, s), make([]fr.Element, v.Domain-len(s))...) }
 	v.a, v.b, v.c = pad(w.A), pad(w.B), pad(w.C)
 	v.density = circuit.Density{AAux: bitsOf(w.AAux), BInput: bitsOf(w.BInput), BAux: bitsOf(w.BAux)}
-	read("proof.json", &v.result)
+	v.read(t, name, "proof.json", &v.result)
 	v.h = scalarsOf(t, v.result.H)
-	data, err := os.ReadFile(filepath.Join(dir, "params.bin"))
+	data, err := os.ReadFile(filepath.Join(tinyDir, name, "params.bin"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -339,9 +339,76 @@ func fitsSmall(v [4]uint64) bool {
 	return v[1]|v[2]|v[3] == 0 && bits.Len64(v[0]) < bits.Len64(smallLimit)
 }
 
+// dropDead removes the steps whose results nobody uses, such as most of a Poseidon hash's last mixing.
+func (t *Template) dropDead() {
+	fields, words := make([]bool, t.fieldReg), make([]bool, t.wordReg)
+	use := func(set []bool, first, n uint32) {
+		for i := range n {
+			set[first+i] = true
+		}
+	}
+	live := make([]bool, len(t.tape))
+	for i := len(t.tape) - 1; i >= 0; i-- {
+		o := &t.tape[i]
+		switch o.code {
+		case opStore, opPutNum, opPutInput:
+			live[i] = true
+		case opFieldConst, opFieldInput, opFieldGet, opMul, opAddField, opLinear, opSelect, opFromWords:
+			live[i] = fields[o.dst]
+		case opToWords:
+			live[i] = slices.Contains(words[o.dst:o.dst+4], true)
+		default:
+			live[i] = words[o.dst]
+		}
+		if !live[i] {
+			continue
+		}
+		switch o.code {
+		case opRotr, opShr, opNot, opStore:
+			use(words, o.a, 1)
+		case opXor, opAnd:
+			use(words, o.a, 1)
+			use(words, o.b, 1)
+		case opChoose, opMajority:
+			use(words, o.a, 1)
+			use(words, o.b, 1)
+			use(words, o.c, 1)
+		case opAdd:
+			for _, r := range t.lists[o.a : o.a+o.b] {
+				use(words, r, 1)
+			}
+		case opFromWords:
+			use(words, o.a, o.b)
+		case opToWords:
+			use(fields, o.a, 1)
+		case opMul, opAddField:
+			use(fields, o.a, 1)
+			use(fields, o.b, 1)
+		case opPutNum, opPutInput:
+			use(fields, o.b, 1)
+		case opSelect:
+			use(words, o.a, 1)
+			use(fields, o.b, 1)
+			use(fields, o.c, 1)
+		case opLinear:
+			for k := o.a; k < o.a+2*o.b; k += 2 {
+				use(fields, t.lists[k+1], 1)
+			}
+		}
+	}
+	kept := t.tape[:0]
+	for i, o := range t.tape {
+		if live[i] {
+			kept = append(kept, o)
+		}
+	}
+	t.tape = slices.Clip(kept)
+}
+
 // finish turns the recorded rows into spans of terms.
 func (b *Builder) finish() {
 	t := b.t
+	t.dropDead()
 	rank := make([]uint32, len(t.auxKind))
 	for i, j := range t.numAux {
 		rank[j] = uint32(i)

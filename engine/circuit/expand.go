@@ -208,12 +208,16 @@ func (m *machine) gather(list []uint32, bind []Key) uint64 {
 	return out
 }
 
-// storeBits writes the masked bits of value to own aux o.b, o.b + stride, ...
+// storeBits writes the masked bits of value to own aux o.b, o.b + stride, ... The usual masks are the low bits of
+// the register, in one bit field or in every second bit of one.
 func storeBits(own []uint64, o *op, value uint64) {
 	value ^= o.neg
 	at := int(o.b)
-	if o.stride == 1 && o.imm&(o.imm+1) == 0 {
+	if o.imm&(o.imm+1) == 0 && (o.stride == 1 || o.stride == 2 && o.imm <= 1<<32-1) {
 		value &= o.imm
+		if o.stride == 2 {
+			value = spread(value)
+		}
 		own[at>>6] |= value << (at & 63)
 		if spill := at & 63; spill != 0 && value>>(64-spill) != 0 {
 			own[at>>6+1] |= value >> (64 - spill)
@@ -224,6 +228,15 @@ func storeBits(own []uint64, o *op, value uint64) {
 		own[at>>6] |= value >> bits.TrailingZeros64(mask) & 1 << (at & 63)
 		at += int(o.stride)
 	}
+}
+
+// spread moves bit i of a 32-bit value to bit 2i.
+func spread(x uint64) uint64 {
+	x = (x | x<<16) & 0x0000ffff0000ffff
+	x = (x | x<<8) & 0x00ff00ff00ff00ff
+	x = (x | x<<4) & 0x0f0f0f0f0f0f0f0f
+	x = (x | x<<2) & 0x3333333333333333
+	return (x | x<<1) & 0x5555555555555555
 }
 
 // mergeBits ors src into dst from bit at on. The first and last words may be shared with instances that run at

@@ -59,9 +59,10 @@ type portable[A, F any, PF field[F]] struct {
 }
 
 type portableWorker[F any] struct {
-	d      []F    // of each op: what its slope is divided by
-	prefix []F    // product of all d before it
-	done   []bool // ops that were carried out without the batch
+	d       []F    // of each op: what its slope is divided by
+	prefix  []F    // product of all d before it
+	done    []bool // ops that were carried out without the batch
+	touched uint64 // what touch read, so that it is not optimised away
 }
 
 // portableBytes is what newPortable takes from an arena.
@@ -72,7 +73,7 @@ func portableBytes[F any](slots, workers int) int64 {
 func newPortable[A, F any, PF field[F]](arena *host.Arena, slots, workers int) *portable[A, F, PF] {
 	s := &portable[A, F, PF]{slots: host.Alloc[affine[F]](arena, slots), workers: make([]portableWorker[F], workers)}
 	for i := range s.workers {
-		s.workers[i] = portableWorker[F]{host.Alloc[F](arena, addBatchSize), host.Alloc[F](arena, addBatchSize), make([]bool, addBatchSize)}
+		s.workers[i] = portableWorker[F]{host.Alloc[F](arena, addBatchSize), host.Alloc[F](arena, addBatchSize), make([]bool, addBatchSize), 0}
 	}
 	clear(s.slots)
 	return s
@@ -110,6 +111,7 @@ func (s *portable[A, F, PF]) add(worker int, ops []op) {
 // addBatch adds in two passes around one inversion: 1 multiplication an addition on the way there, 4 and a
 // square on the way back.
 func (s *portable[A, F, PF]) addBatch(w *portableWorker[F], ops []op) {
+	w.touched += s.touch(ops)
 	var product, inverse F
 	PF(&product).SetOne()
 	for i, o := range ops {
@@ -151,6 +153,18 @@ func (s *portable[A, F, PF]) addBatch(w *portableWorker[F], ops []op) {
 		PF(&y).Sub(&y, &ya)
 		s.slots[o.dst] = affine[F]{x, y}
 	}
+}
+
+// touch reads from both ends of the operands of a batch. Nothing waits for these loads, so that many run at
+// once and the passes find their operands in the cache; there, each load would have to wait for arithmetic.
+func (s *portable[A, F, PF]) touch(ops []op) (sum uint64) {
+	for _, o := range ops {
+		for _, r := range [2]uint32{o.a, o.b} {
+			p := unsafe.Pointer(&s.slots[r>>1])
+			sum += *(*uint64)(p) + *(*uint64)(unsafe.Add(p, unsafe.Sizeof(affine[F]{})-8))
+		}
+	}
+	return sum
 }
 
 // special deals with an op that has infinity or equal x among its operands. It carries it out and returns

@@ -188,6 +188,11 @@ func (a *app) limits() (host.Limits, error) {
 	return host.ThisMachine().Limits(config.Threads, config.HostBytes)
 }
 
+// fits refuses what the budget can never hold, with both numbers.
+func fits(op string, limits host.Limits, bytes int64) error {
+	return host.NewBudget(host.Needs{HostBytes: limits.HostBytes}).Fits(op, host.Needs{HostBytes: bytes})
+}
+
 // usage makes an error of the caller's. where is a flag, or a command's path.
 func usage(where, want, got string) error {
 	return status.New(status.Caller, "usage", where, want, got)

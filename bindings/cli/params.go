@@ -68,6 +68,12 @@ func (a *app) paramsCommand() *cobra.Command {
 				return err
 			}
 			k := &checker{app: a, digest: digest, threads: limits.Threads}
+			for k.threads > 1 && params.CheckBytes(k.threads) > limits.HostBytes {
+				k.threads--
+			}
+			if err := fits("cli.ParamsCheck", limits, params.CheckBytes(k.threads)); err != nil {
+				return err
+			}
 			if shape.value != "" {
 				if k.shape, err = porep.ShapeByName(shape.value); err != nil {
 					return err

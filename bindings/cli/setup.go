@@ -75,7 +75,7 @@ func (a *app) makeSetup(ctx context.Context, shapeName, seed, names, dir string)
 	}
 	a.con.log("info", limits.String())
 	res, err := params.Setup(ctx, porep.Program(shape), params.SetupScalars(seed, shape.OracleName), params.SetupOptions{
-		Dir: dir, BaseName: stem, Shape: shape.OracleName, Threads: limits.Threads,
+		Dir: dir, BaseName: stem, Shape: shape.OracleName, Threads: limits.Threads, HostBytes: limits.HostBytes,
 		Progress: func(done float64, what string) {
 			a.con.progress(engine.Progress{Partition: -1, Stage: what, Done: done})
 		},

@@ -67,6 +67,11 @@ func (a *app) witnessDigest(ctx context.Context, document, statement []byte) (*w
 		return nil, err
 	}
 	program := porep.Program(sector.Statement.Shape)
+	words := circuit.BitWords(program.AuxCount())
+	witnessBytes := host.SliceBytes[uint64](words) + host.SliceBytes[fr.Element](program.NumCount())
+	if err := fits("cli.WitnessDigest", limits, witnessBytes+int64(len(document))); err != nil {
+		return nil, err
+	}
 	blank, err := program.Digest(ctx, limits.Threads)
 	if err != nil {
 		return nil, err
@@ -81,8 +86,7 @@ func (a *app) witnessDigest(ctx context.Context, document, statement []byte) (*w
 		}
 	}
 
-	words := circuit.BitWords(program.AuxCount())
-	arena, err := host.NewArena(host.SliceBytes[uint64](words) + host.SliceBytes[fr.Element](program.NumCount()))
+	arena, err := host.NewArena(witnessBytes)
 	if err != nil {
 		return nil, err
 	}

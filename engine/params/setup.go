@@ -14,6 +14,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -53,6 +54,8 @@ type SetupOptions struct {
 	BaseName string // files are Dir/BaseName.params and Dir/BaseName.vk
 	Shape    string // the circuit's name, for the report
 	Threads  int    // goroutines that compute; 0: GOMAXPROCS
+	// HostBytes is a ceiling over the memory that Setup takes; 0: none. Tables shrink to fit below it.
+	HostBytes int64
 	// Progress is called in the caller's goroutine with the share of the work that is done, 0 to 1, and
 	// the block under way: "circuit", "tables", "ic", "h", "l", "a", "b_g1", "b_g2", "files". May be nil.
 	Progress func(done float64, what string)
@@ -103,9 +106,15 @@ type SetupResult struct {
 	Seconds    float64               `json:"generate_seconds"`
 }
 
-// setupTableBytes bounds the tables of fixed-base multiplication. Larger ones save no time, since they have
-// to be filled as well.
-const setupTableBytes = 512 << 20
+// Bounds on the tables of fixed-base multiplication. Larger ones save no time, since they have to be filled as
+// well; with smaller ones than the least it takes several times as long.
+const (
+	setupTableBytes      = 512 << 20
+	setupLeastTableBytes = 16 << 20
+)
+
+// setupThreadBytes bounds what a thread takes: pieces of a block that wait to be written, and its batches.
+const setupThreadBytes = 8 << 20
 
 // Work for the progress, in additions in G1, as measured: a product takes an addition a window, one in G2
 // costs as much as four, and bringing a constraint to tau as much as four too.
@@ -120,9 +129,10 @@ const (
 // under temporary names beside their places, synced, and renamed when complete: the key first, so where
 // the .params file is new, so is its key. On any error nothing stays behind.
 //
-// Memory: 96 bytes a variable, the tables (up to 512 MiB) and a few MiB a thread.
+// Memory: 96 bytes a variable, the tables (16 to 512 MiB) and a few MiB a thread.
 // Errors: Caller (a secret that is zero, tau in the domain, a variable that no constraint binds), Params
-// (the files cannot be written; Where is the path), NoMemory, Cancelled.
+// (the files cannot be written; Where is the path), NoMemory (at once, with both numbers, where the options'
+// ceiling is too low), Cancelled.
 func Setup(ctx context.Context, c R1CS, scalars Scalars, options SetupOptions) (result *SetupResult, err error) {
 	const op = "params.Setup"
 	defer status.Recover(op, &err)
@@ -138,13 +148,17 @@ func Setup(ctx context.Context, c R1CS, scalars Scalars, options SetupOptions) (
 	if options.Threads <= 0 {
 		options.Threads = runtime.GOMAXPROCS(0)
 	}
+	tableBytes, err := setupTables(c, &options)
+	if err != nil {
+		return nil, err
+	}
 	// The files come first: a directory that cannot be written is refused before the work.
 	files, err := createSetupFiles(options.Dir, options.BaseName)
 	if err != nil {
 		return nil, err
 	}
 	defer files.discard()
-	g := &generator{circuit: c, scalars: &scalars, options: &options, files: files}
+	g := &generator{circuit: c, scalars: &scalars, options: &options, files: files, tableBytes: tableBytes}
 	defer g.close()
 	if err := g.run(ctx); err != nil {
 		return nil, err
@@ -161,6 +175,20 @@ func Setup(ctx context.Context, c R1CS, scalars Scalars, options SetupOptions) (
 	return result, nil
 }
 
+// setupTables is the memory for tables that a ceiling leaves. Fails with NoMemory where it is too low for all else.
+func setupTables(c R1CS, options *SetupOptions) (int64, error) {
+	if options.HostBytes <= 0 {
+		return setupTableBytes, nil
+	}
+	vectors := 3 * host.SliceBytes[fr.Element](c.InputCount()+c.AuxCount())
+	rest := vectors + int64(options.Threads)*setupThreadBytes
+	budget := host.NewBudget(host.Needs{HostBytes: options.HostBytes})
+	if err := budget.Fits("params.Setup", host.Needs{HostBytes: rest + setupLeastTableBytes}); err != nil {
+		return 0, err
+	}
+	return min(setupTableBytes, options.HostBytes-rest), nil
+}
+
 // generator is one setup under way.
 type generator struct {
 	circuit R1CS
@@ -168,11 +196,12 @@ type generator struct {
 	options *SetupOptions
 	files   *setupFiles
 
-	qap    *qap
-	g1     fixedTable
-	vk     groth16.VerifyingKey
-	counts Counts
-	blocks map[string]SetupBlock
+	tableBytes int64 // for the tables of one group
+	qap        *qap
+	g1         fixedTable
+	vk         groth16.VerifyingKey
+	counts     Counts
+	blocks     map[string]SetupBlock
 
 	done, total float64 // additions in G1, or their worth
 	shown       float64
@@ -228,7 +257,7 @@ func (g *generator) run(ctx context.Context) (err error) {
 	g.done = float64(rows) * setupCostRow
 	g.total = g.done + float64(inG1+len(b)*setupCostG2)*setupWindows
 	g.report("tables")
-	if g.g1, err = newTableG1(ctx, inG1, threads, setupTableBytes); err != nil {
+	if g.g1, err = newTableG1(ctx, inG1, threads, g.tableBytes); err != nil {
 		return err
 	}
 	g.blocks = map[string]SetupBlock{}
@@ -253,7 +282,7 @@ func (g *generator) run(ctx context.Context) (err error) {
 	}
 	g.g1.Close()
 	g.report("tables")
-	g2, err := newTableG2(ctx, len(b), threads, setupTableBytes)
+	g2, err := newTableG2(ctx, len(b), threads, g.tableBytes)
 	if err != nil {
 		return err
 	}

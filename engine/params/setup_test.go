@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sealc2/sealc2/engine/circuit"
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -378,5 +379,36 @@ func TestSetupFile_DiskFull(t *testing.T) {
 	defer temporary.Close()
 	if err := f.beginBlock(1); status.KindOf(err) != status.Params || !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), f.path) {
 		t.Errorf("want Params with ENOSPC and the path, got %v", err)
+	}
+}
+
+// Goal: a ceiling that is too low is refused before anything is written, with both numbers; at the lowest one that
+// fits, the files are the same.
+func TestSetup_Ceiling(t *testing.T) {
+	c := readListed(t, vectors+"tiny/tiny-1024/r1cs.json")
+	const threads = 2
+	least := 3*host.SliceBytes[fr.Element](c.inputs+c.aux) + threads*setupThreadBytes + setupLeastTableBytes
+	dir := t.TempDir()
+	options := SetupOptions{Dir: dir, BaseName: "x", Shape: "tiny-1024", Threads: threads, HostBytes: least - 1}
+	_, err := Setup(context.Background(), c, SetupScalars(DefaultSetupText, "tiny-1024"), options)
+	if text := fmt.Sprint(err); status.KindOf(err) != status.NoMemory || !strings.Contains(text, fmt.Sprint(least)) || !strings.Contains(text, fmt.Sprint(least-1)) {
+		t.Errorf("a byte too little: %v", err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+		t.Errorf("left behind: %v, %v", files, err)
+	}
+	options.HostBytes = least
+	result, err := Setup(context.Background(), c, SetupScalars(DefaultSetupText, "tiny-1024"), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameReport(t, result, vectors+"tiny/tiny-1024/setup.json")
+
+	// Tables grow with what is left, up to their bound.
+	for extra, want := range map[int64]int64{0: setupLeastTableBytes, 100 << 20: setupLeastTableBytes + 100<<20, 1 << 40: setupTableBytes} {
+		options.HostBytes = least + extra
+		if got, err := setupTables(c, &options); err != nil || got != want {
+			t.Errorf("%d more: want tables of %d bytes, got %d, %v", extra, want, got, err)
+		}
 	}
 }

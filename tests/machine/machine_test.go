@@ -64,11 +64,30 @@ func setUp(m *testing.M) (int, error) {
 			return 0, err
 		}
 	}
+	if err := watch(library, root+"/bindings/cli", root+"/engine", root+"/include", "testdata"); err != nil {
+		return 0, err
+	}
 	host = filepath.Join(temp, "host")
 	if err := build("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-I"+root+"/include", "testdata/host.c", "-o", host, "-ldl"); err != nil {
 		return 0, err
 	}
 	return m.Run(), nil
+}
+
+// watch looks at what the programs under test are made of: Go keeps a test's result until something that the test
+// itself has looked at changes.
+func watch(paths ...string) error {
+	for _, path := range paths {
+		if err := filepath.WalkDir(path, func(p string, _ os.DirEntry, err error) error {
+			if err == nil {
+				_, err = os.Stat(p)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // build runs a builder; go builds without cgo, so that the result is whole in itself.

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"math/big"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/sealc2/sealc2/engine"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -83,5 +85,62 @@ func TestJobs(t *testing.T) {
 	}
 	if err := removeJob("capi.test", second); err != nil {
 		t.Error(err)
+	}
+}
+
+// Calls, closing and shutdown may meet in any order: a call sees an open engine or is refused, and closing
+// waits for calls. The race detector watches.
+func TestSessions_Concurrent(t *testing.T) {
+	const op = "capi.test"
+	var open sync.WaitGroup
+	for i := range 8 {
+		open.Go(func() {
+			for range 20 {
+				s, err := newSession(engine.Config{Threads: 1})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				handle := addSession(s)
+				var calls sync.WaitGroup
+				for range 4 {
+					calls.Go(func() {
+						s, err := useSession(op, handle)
+						if err != nil {
+							return // closed by now
+						}
+						defer s.calls.Done()
+						_, err = s.run(op, &engine.ProveRequest{C1: []byte("{}"), Params: engine.ParamSource{Dir: "/nowhere"}}, nil,
+							listener{capacity: proofBytes, needed: func(uint64) {}})
+						if kind := status.KindOf(err); kind != status.Input && kind != status.Cancelled {
+							t.Errorf("want the C1 refused or the call cancelled, got %v", err)
+						}
+					})
+				}
+				if i == 0 {
+					err = closeAll(op)
+				} else if s, err = removeSession(op, handle); err == nil {
+					err = s.close(op)
+				} else {
+					err = nil // shut down by the first goroutine
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				calls.Wait()
+				if shared, err := useShared(); err != nil {
+					t.Error(err)
+				} else {
+					shared.calls.Done()
+				}
+			}
+		})
+	}
+	open.Wait()
+	if err := closeAll(op); err != nil {
+		t.Error(err)
+	}
+	if len(handles.sessions) != 0 || handles.shared != nil {
+		t.Errorf("%d engines are open after shutdown, shared %v", len(handles.sessions), handles.shared)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,9 +65,6 @@ func setUp(m *testing.M) (int, error) {
 			return 0, err
 		}
 	}
-	if err := watch(library, root+"/bindings/cli", root+"/engine", root+"/include", "testdata"); err != nil {
-		return 0, err
-	}
 	host = filepath.Join(temp, "host")
 	if err := build("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-I"+root+"/include", "testdata/host.c", "-o", host, "-ldl"); err != nil {
 		return 0, err
@@ -74,10 +72,10 @@ func setUp(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// watch looks at what the programs under test are made of: Go keeps a test's result until something that the test
-// itself has looked at changes.
-func watch(paths ...string) error {
-	for _, path := range paths {
+// watch looks at what the programs under test are made of: Go keeps a test's result until something changes that the
+// test itself has looked at, and counts from the start of the first test.
+var watch = sync.OnceValue(func() error {
+	for _, path := range []string{library, root + "/bindings/cli", root + "/engine", root + "/include", "testdata"} {
 		if err := filepath.WalkDir(path, func(p string, _ os.DirEntry, err error) error {
 			if err == nil {
 				_, err = os.Stat(p)
@@ -88,7 +86,7 @@ func watch(paths ...string) error {
 		}
 	}
 	return nil
-}
+})
 
 // build runs a builder; go builds without cgo, so that the result is whole in itself.
 func build(name string, args ...string) error {
@@ -113,6 +111,9 @@ type outcome struct {
 // is fatal.
 func run(t *testing.T, limit time.Duration, env []string, name string, args ...string) outcome {
 	t.Helper()
+	if err := watch(); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	c := exec.CommandContext(ctx, name, args...)

@@ -89,10 +89,8 @@ func ParseStatement(data []byte) (*StatementFile, error) {
 		return nil, status.New(status.Input, op, "api_features", "at most one", fmt.Sprint(features))
 	case s.Version != porep.V1_2:
 		return nil, status.New(status.Input, op, "api_features", `api_version "1.2.0" for `+features[0], "an older one")
-	case features[0] == "synthetic-porep":
-		s.Kind = porep.Synthetic
 	default:
-		s.Kind = porep.NonInteractive
+		s.Kind = featureKinds[features[0]]
 	}
 	if p := s.Registered; p != nil {
 		var key string
@@ -132,7 +130,14 @@ func (r *reader) version() (porep.APIVersion, *fault) {
 	return 0, &fault{want: want, got: quote(text), offset: at}
 }
 
-// features takes the list of API features (storage-proofs-core api_version.rs), which may be empty.
+// featureKinds are the API features in the reference's two spellings, as it displays and as it debug-prints them
+// (storage-proofs-core api_version.rs).
+var featureKinds = map[string]porep.ChallengeKind{
+	"synthetic-porep": porep.Synthetic, "SyntheticPoRep": porep.Synthetic,
+	"non-interactive-porep": porep.NonInteractive, "NonInteractivePoRep": porep.NonInteractive,
+}
+
+// features takes the list of API features, which may be empty.
 func (r *reader) features() (list []string, f *fault) {
 	if f := r.take('[', "a list"); f != nil {
 		return nil, f
@@ -146,7 +151,7 @@ func (r *reader) features() (list []string, f *fault) {
 		r.peek()
 		at := r.pos
 		text, f := r.text(want)
-		if f == nil && string(text) != "synthetic-porep" && string(text) != "non-interactive-porep" {
+		if _, known := featureKinds[string(text)]; f == nil && !known {
 			f = &fault{want: want, got: quote(text), offset: at}
 		}
 		if f == nil {

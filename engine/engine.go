@@ -77,7 +77,8 @@ type StageTime struct {
 
 // ProveResult is a verified proof.
 type ProveResult struct {
-	Proof  []byte // 192 bytes a partition, in partition order
+	Proof  []byte          // 192 bytes a partition, in partition order
+	Points []groth16.Proof // the same, decoded
 	Stages []StageTime
 	Device string
 }

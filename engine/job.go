@@ -16,19 +16,35 @@ import (
 // work is all that the prover needs to know of a job, whatever its circuit is.
 type work struct {
 	name       string // of the circuit, for the timeline
-	program    *circuit.Program
+	values     values
 	srs        groth16.SRS
 	key        *groth16.PreparedKey
 	keyName    string // where the key comes from, for error text
 	partitions int
-	// inputs lays out what the circuit of a partition is fed with. It may be called several times.
-	inputs func(partition int) (*circuit.Inputs, error)
+	// attempts is how often a partition is proved before its failing verification is believed: that all rows
+	// held says that a memory or arithmetic fault is to blame, which a second run does not repeat, or parameters
+	// of another circuit, which it does.
+	attempts int
+	// evaluated is called when the rows of a partition have been evaluated; may be nil.
+	evaluated func(partition int)
 	// public derives a partition's public inputs, without the constant one, from what is claimed.
 	public func(partition int) ([]fr.Element, error)
 	// finished is called after a partition's proof was delivered; may be nil.
 	finished func(partition int)
 	// r and s are one a partition, or nil for random ones.
 	r, s []fr.Element
+}
+
+// values is where the values of a job's partitions come from.
+type values interface {
+	// plan is what a partition takes on a backend.
+	plan(backend groth16.Backend) (groth16.Plan, error)
+	// hostBytes is what stands beside a partition of the backend, and what check takes before the first one.
+	hostBytes() (beside, check int64)
+	// begin starts a partition on a backend. It may be called several times.
+	begin(backend groth16.Backend, partition int, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error)
+	// check looks at all partitions before the first is proved.
+	check(ctx context.Context, p *proof) error
 }
 
 // checkScalars refuses blinding scalars that do not match the partitions.
@@ -50,6 +66,7 @@ type proof struct {
 	op       string
 	work     *work // nil until the last prepare stage has made it
 	out      []byte
+	points   []groth16.Proof
 	progress func(Progress)
 	deliver  func(index int, proof [groth16.ProofBytes]byte)
 	meter    meter
@@ -70,6 +87,7 @@ func (p *proof) run(ctx context.Context, name string, prepare []sched.Stage) (*P
 		Deliver: func(index int) error {
 			one := p.current.result.Bytes()
 			p.out = append(p.out, one[:]...)
+			p.points = append(p.points, p.current.result)
 			if p.work.finished != nil {
 				p.work.finished(index)
 			}
@@ -86,27 +104,51 @@ func (p *proof) run(ctx context.Context, name string, prepare []sched.Stage) (*P
 	p.mu.Lock()
 	p.stages = p.meter.stages
 	p.mu.Unlock()
-	return &ProveResult{Proof: p.out, Stages: p.meter.stages, Device: p.device.name}, nil
+	return &ProveResult{Proof: p.out, Points: p.points, Stages: p.meter.stages, Device: p.device.name}, nil
 }
 
 // plan asks the backend what a partition takes. Beside it stand the circuit's inputs, and before the first
-// partition the witness of the check, which is smaller than any backend's plan but need not be.
+// partition whatever the check takes, which is smaller than any backend's plan but need not be.
 func (p *proof) plan() (sched.Plan, error) {
 	w := p.work
-	backend, err := p.backend.Plan(w.program)
+	backend, err := w.values.plan(p.backend)
 	if err != nil {
 		return sched.Plan{}, err
 	}
-	inputs := int64(w.program.FieldCount())*fr.Bytes + int64(w.program.WordCount())*8
+	beside, check := w.values.hostBytes()
 	p.log("debug", "%s: %d partitions, each %s of host memory and %d threads on %s", w.name, w.partitions,
-		host.FormatBytes(backend.HostBytes+inputs), backend.Threads, p.device.name)
+		host.FormatBytes(backend.HostBytes+beside), backend.Threads, p.device.name)
 	return sched.Plan{
 		Partitions: w.partitions,
 		Device:     p.device,
-		Needs:      host.Needs{HostBytes: max(backend.HostBytes, witnessBytes(w.program)) + inputs, DeviceBytes: backend.DeviceBytes},
+		Needs:      host.Needs{HostBytes: max(backend.HostBytes, check) + beside, DeviceBytes: backend.DeviceBytes},
 		Stage:      host.Needs{Threads: max(backend.Threads, 1)},
-		First:      []sched.Stage{{Name: "check", Needs: host.Needs{Threads: max(backend.Threads, 1)}, Run: p.check}},
+		First: []sched.Stage{{Name: "check", Needs: host.Needs{Threads: max(backend.Threads, 1)},
+			Run: func(ctx context.Context) error { return w.values.check(ctx, p) }}},
 	}, nil
+}
+
+// programValues are those of partitions of a program. inputs lays out what the circuit of a partition is fed
+// with; it may be called several times.
+type programValues struct {
+	program *circuit.Program
+	inputs  func(partition int) (*circuit.Inputs, error)
+}
+
+func (v *programValues) plan(backend groth16.Backend) (groth16.Plan, error) {
+	return backend.Plan(v.program)
+}
+
+func (v *programValues) hostBytes() (beside, check int64) {
+	return int64(v.program.FieldCount())*fr.Bytes + int64(v.program.WordCount())*8, witnessBytes(v.program)
+}
+
+func (v *programValues) begin(backend groth16.Backend, partition int, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
+	in, err := v.inputs(partition)
+	if err != nil {
+		return nil, err
+	}
+	return backend.Begin(v.program, in, srs, arena)
 }
 
 // witnessBytes is what newWitness takes from an arena.
@@ -128,19 +170,19 @@ func newWitness(program *circuit.Program, arena *host.Arena) *circuit.Witness {
 // is refused in seconds and not after its good partitions: the public inputs must be those that follow from
 // the statement, and every row must hold. The rows of partition 0 are left to its own evaluate stage, which
 // comes next.
-func (p *proof) check(ctx context.Context) error {
-	const op = "engine.Check"
+func (v *programValues) check(ctx context.Context, p *proof) error {
 	w := p.work
-	arena, err := host.NewArena(witnessBytes(w.program))
+	arena, err := host.NewArena(witnessBytes(v.program))
 	if err != nil {
 		return err
 	}
 	defer arena.Close()
-	witness := newWitness(w.program, arena)
+	witness := newWitness(v.program, arena)
 	for k := range w.partitions {
-		where := fmt.Sprintf("partition %d", k)
-		fail := func(err error) error { return status.Wrap(status.KindOf(err), op, where, err) }
-		in, err := w.inputs(k)
+		fail := func(err error) error {
+			return status.Wrap(status.KindOf(err), checkOp, fmt.Sprintf("partition %d", k), err)
+		}
+		in, err := v.inputs(k)
 		if err != nil {
 			return fail(err)
 		}
@@ -148,21 +190,24 @@ func (p *proof) check(ctx context.Context) error {
 		if err != nil {
 			return fail(err)
 		}
-		if err := w.program.Expand(ctx, in, witness, p.limits.Threads); err != nil {
+		if err := v.program.Expand(ctx, in, witness, p.limits.Threads); err != nil {
 			return fail(err)
 		}
-		if err := samePublic(op, public, witness.Inputs); err != nil {
+		if err := samePublic(checkOp, public, witness.Inputs); err != nil {
 			return fail(err)
 		}
 		if k == 0 {
 			continue
 		}
-		if err := w.program.Check(ctx, witness, p.limits.Threads); err != nil {
+		if err := v.program.Check(ctx, witness, p.limits.Threads); err != nil {
 			return fail(err)
 		}
 	}
 	return nil
 }
+
+// checkOp is the operation that errors of the check name.
+const checkOp = "engine.Check"
 
 // samePublic compares derived public inputs with those that the circuit computed (with the leading one).
 func samePublic(op string, derived, computed []fr.Element) error {

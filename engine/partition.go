@@ -12,11 +12,6 @@ import (
 	"github.com/sealc2/sealc2/engine/status"
 )
 
-// attempts is how often a partition is proved before its failing verification is believed. All rows held,
-// so what went wrong is a memory or arithmetic fault, which a second run does not repeat, or parameters of
-// another circuit, which it does.
-const attempts = 2
-
 // partition is one proof under way: inputs, the backend's stages, assemble, verify. A proof that does not
 // verify starts over once.
 type partition struct {
@@ -69,22 +64,28 @@ func (q *partition) inputs(context.Context) (err error) {
 	if q.public, err = w.public(q.index); err != nil {
 		return err
 	}
-	in, err := w.inputs(q.index)
-	if err != nil {
-		return err
-	}
-	plan, err := q.proof.backend.Plan(w.program)
+	plan, err := w.values.plan(q.proof.backend)
 	if err != nil {
 		return err
 	}
 	if q.arena, err = host.NewArena(plan.HostBytes); err != nil {
 		return err
 	}
-	if q.backend, err = q.proof.backend.Begin(w.program, in, w.srs, q.arena); err != nil {
+	if q.backend, err = w.values.begin(q.proof.backend, q.index, w.srs, q.arena); err != nil {
 		return err
 	}
 	for _, s := range q.backend.Stages() {
-		q.rest = append(q.rest, sched.Stage{Name: s.Name, Needs: s.Needs, Run: s.Run})
+		run := s.Run
+		if s.Name == "evaluate" && w.evaluated != nil {
+			run = func(ctx context.Context) error {
+				if err := s.Run(ctx); err != nil {
+					return err
+				}
+				w.evaluated(q.index)
+				return nil
+			}
+		}
+		q.rest = append(q.rest, sched.Stage{Name: s.Name, Needs: s.Needs, Run: run})
 	}
 	q.rest = append(q.rest,
 		sched.Stage{Name: "assemble", Needs: host.Needs{Threads: 1}, Run: q.assemble},
@@ -130,12 +131,12 @@ func (q *partition) again(cause error) error {
 		what = "other public inputs than before: " + cause.Error()
 	}
 	q.Close()
-	if q.attempt < attempts {
+	if q.attempt < q.work.attempts {
 		q.log("warn", "partition %d: %s gave %s; trying again", q.index, q.device.name, what)
 		q.start()
 		return nil
 	}
 	return status.New(status.SelfCheck, "engine.Verify", fmt.Sprintf("partition %d on %s", q.index, q.device.name),
 		"a proof that verifies under "+q.work.keyName,
-		fmt.Sprintf("%d times %s: parameters of another circuit, or failing hardware", attempts, what))
+		fmt.Sprintf("%s, in %d of %d attempts: parameters of another circuit, or failing hardware", what, q.attempt, q.work.attempts))
 }

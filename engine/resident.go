@@ -28,7 +28,8 @@ type residency struct {
 // idleLimit is how many sets (each an open file) and keys are kept for a next use.
 const idleLimit = 8
 
-// residentSet is an open .params file with its key.
+// residentSet is an open .params file with its key. One that was opened without a .vk file beside it has no
+// set.VK.
 type residentSet struct {
 	set   params.Set
 	vk    params.Identity // of the .vk file
@@ -91,11 +92,7 @@ func (e *Engine) useSet(ctx context.Context, source ParamSource, shape *porep.Sh
 	policy := e.policy(source)
 	if s := e.resident.takeSet(set); s != nil {
 		done := func() { e.resident.putSet(s) }
-		entry, _, err := params.Admit(s.file.KeyBytes(), set.Params, set.Base, policy)
-		if err == nil && policy.VerifyProduction {
-			err = s.file.VerifyProduction(ctx, entry, policy.Verdicts)
-		}
-		if err != nil {
+		if err := s.admit(ctx, set.Base, policy); err != nil {
 			done()
 			return nil, nil, err
 		}
@@ -115,17 +112,30 @@ func (e *Engine) useSet(ctx context.Context, source ParamSource, shape *porep.Sh
 	return s, func() { e.resident.putSet(s) }, nil
 }
 
-// takeSet finds a set whose files are still those that were opened. One that changed is forgotten.
+// admit asks the guard for one use of the set; base is the circuit that it is used for, "" where that is not known.
+func (s *residentSet) admit(ctx context.Context, base string, policy params.Policy) error {
+	entry, _, err := params.Admit(s.file.KeyBytes(), s.set.Params, base, policy)
+	if err == nil && policy.VerifyProduction {
+		err = s.file.VerifyProduction(ctx, entry, policy.Verdicts)
+	}
+	return err
+}
+
+// takeSet finds a set whose files are still those that were opened. One that changed is forgotten. Where no
+// .vk file is asked for, one that has it will do.
 func (r *residency) takeSet(set params.Set) *residentSet {
 	p, okP := identityAt(set.Params)
-	v, okV := identityAt(set.VK)
+	v, okV := params.Identity{}, true
+	if set.VK != "" {
+		v, okV = identityAt(set.VK)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, s := range r.sets {
-		if s.set.Params != set.Params {
+		if s.set.Params != set.Params || set.VK != "" && s.set.VK != set.VK {
 			continue
 		}
-		if okP && okV && s.file.Identity() == p && s.vk == v {
+		if okP && okV && s.file.Identity() == p && (set.VK == "" || s.vk == v) {
 			copy(r.sets[1:i+1], r.sets[:i])
 			r.sets[0] = s
 			s.users++
@@ -145,7 +155,7 @@ func (r *residency) addSet(s *residentSet) {
 		return
 	}
 	for i, other := range r.sets {
-		if other.set.Params == s.set.Params { // two first users at once: the later one stays
+		if other.set.Params == s.set.Params && other.set.VK == s.set.VK { // two first users at once: the later one stays
 			r.forget(i)
 			break
 		}

@@ -63,11 +63,12 @@ func TestProve_RefusedEarly(t *testing.T) {
 func checkSector(t *testing.T, e *Engine, s *c1.Output, partitions int) error {
 	t.Helper()
 	p := &proof{Engine: e, op: "test", work: &work{
-		program: porep.Program(s.Statement.Shape), partitions: partitions,
-		inputs: func(k int) (*circuit.Inputs, error) { return porep.CircuitInputs(&s.Statement, s.Partitions[k]) },
-		public: s.Statement.PublicInputs,
+		values: &programValues{porep.Program(s.Statement.Shape), func(k int) (*circuit.Inputs, error) {
+			return porep.CircuitInputs(&s.Statement, s.Partitions[k])
+		}},
+		partitions: partitions, public: s.Statement.PublicInputs,
 	}}
-	return p.check(context.Background())
+	return p.work.values.check(context.Background(), p)
 }
 
 // TestCheck_EveryPartition: a hash changed in a late partition is found before the first one is proved, and

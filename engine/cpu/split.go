@@ -9,15 +9,16 @@ import (
 )
 
 // section is a run of variables whose values belong, in order, to the points of a block. Values come in
-// one of two forms: a full vector, or the compact form of bits and field elements.
+// one of three forms: a full vector; the compact form of bits and field elements; or a full vector with
+// bitmaps that sort it, of which only the field elements are then looked at.
 type section struct {
 	count   int
 	density *circuit.Bits // only variables with a one have a point; nil: all have
 
 	full []fr.Element // the full vector, Montgomery form; nil: the compact form
 
-	bits circuit.Bits // value of a variable that is a bit; 0 where it is a field element
-	kind circuit.Bits // one: the variable is a field element, the next of nums
+	bits circuit.Bits // value of a variable that is a bit; 0 where it is a field element; empty for an unsorted vector
+	kind circuit.Bits // one: the variable is a field element, in full or the next of nums
 	nums []fr.Element
 }
 
@@ -31,8 +32,13 @@ func (s *section) points() int {
 
 // scalars bounds the number of values that are neither zero nor one.
 func (s *section) scalars() int {
-	if s.full == nil {
+	switch {
+	case s.full == nil:
 		return len(s.nums)
+	case s.kind.Len > 0 && s.density != nil:
+		return both(s.kind, *s.density)
+	case s.kind.Len > 0:
+		return s.kind.Count()
 	}
 	n := 0
 	for i := range s.full {
@@ -116,21 +122,25 @@ func (c *section) fill(s *source, v *values, offset, n int) int {
 			chosen &= 1<<(end&63) - 1 // end is not a multiple of 64: a chosen point lies behind it
 			present = kept
 		}
-		var ones, nums uint64
-		if c.full == nil {
-			nums = c.kind.Words[word]
-			ones = c.bits.Words[word] & present &^ nums
-			v.takeOnes(present, ones, offset+done)
+		switch at := offset + done; {
+		case c.full == nil:
+			nums := c.kind.Words[word]
+			v.takeOnes(present, c.bits.Words[word]&present&^nums, at)
 			for m := nums & chosen; m != 0; m &= m - 1 {
 				if bit := m & -m; present&bit != 0 {
-					v.take(&c.nums[s.num], offset+done+bits.OnesCount64(present&(bit-1)))
+					v.take(&c.nums[s.num], at+bits.OnesCount64(present&(bit-1)))
 				}
 				s.num++
 			}
-		} else {
-			for m := present; m != 0; m &= m - 1 {
+		default:
+			rest := present
+			if c.kind.Len > 0 {
+				v.takeOnes(present, c.bits.Words[word]&present, at)
+				rest &= c.kind.Words[word]
+			}
+			for m := rest; m != 0; m &= m - 1 {
 				bit := m & -m
-				v.take(&c.full[word<<6+bits.TrailingZeros64(bit)], offset+done+bits.OnesCount64(present&(bit-1)))
+				v.take(&c.full[word<<6+bits.TrailingZeros64(bit)], at+bits.OnesCount64(present&(bit-1)))
 			}
 		}
 		done += bits.OnesCount64(present)

@@ -82,4 +82,10 @@ type Backend interface {
 	Plan(p *circuit.Program) (Plan, error)
 	// Begin starts a partition; arena is a block of at least Plan's HostBytes, owned by the partition until Close.
 	Begin(p *circuit.Program, in *circuit.Inputs, srs SRS, arena *host.Arena) (Partition, error)
+	// PlanAssignment and BeginAssignment are the same for values made elsewhere. The plan is a pure function of
+	// the assignment's lengths and densities. A, B and C are read until the stage "evaluate" has ended, which
+	// checks every row; the rest of the assignment until Close.
+	PlanAssignment(a *Assignment) (Plan, error)
+	// BeginAssignment: see PlanAssignment.
+	BeginAssignment(a *Assignment, srs SRS, arena *host.Arena) (Partition, error)
 }

@@ -82,7 +82,7 @@ func Admit(vkBytes []byte, path, base string, policy Policy) (entry Entry, produ
 	case policy.VerifyProduction:
 		return Entry{}, false, status.New(status.Params, op, where, "a key of the public manifest, as verification of production parameters asks for", "digest "+digest)
 	case !policy.AllowDev:
-		return Entry{}, false, status.New(status.Params, op, where, "a key of the public manifest, or leave to use development parameters", "digest "+digest)
+		return Entry{}, false, status.New(status.Params, op, where, "a key of the public manifest, or leave to use development parameters (SEALC2_ALLOW_DEV_PARAMS=1)", "digest "+digest)
 	}
 	if policy.Log != nil {
 		policy.Log("warn", fmt.Sprintf("%s: digest %s is not in the public manifest: development parameters, proofs under this key prove nothing", where, digest))

@@ -528,6 +528,67 @@ func TestParamsCheck(t *testing.T) {
 	}
 }
 
+// Goal: a file that passed is not checked again until it changes, whichever process asks: what it is known by lies below
+// $XDG_CACHE_HOME/sealc2, or ~/.cache/sealc2, and in memory where neither can be written.
+func TestParamsCheck_Remembers(t *testing.T) {
+	dir, cache, home := t.TempDir(), t.TempDir(), t.TempDir()
+	// The reference's files themselves: what was written just now is not trusted to stay as it is.
+	for link, name := range map[string]string{"a" + params.ParamsExt: "params.bin", "a" + params.VKExt: "vk.bin", "b" + params.ParamsExt: "params.bin", "b" + params.VKExt: "vk.bin"} {
+		target, err := filepath.Abs(vectors + "tiny/tiny-16/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := filepath.Join(dir, "a"+params.ParamsExt)
+	file := writeFile(t, filepath.Join(dir, "file"), nil)
+	cached := func(env map[string]string, args ...string) (all []bool) {
+		t.Helper()
+		code, stdout, stderr := world{env: env}.run(t.Context(), append([]string{"params", "check", "--json"}, args...)...)
+		v := object(t, stdout)
+		if code != exitDone {
+			t.Fatalf("%q: %d, %v, %s", args, code, v, stderr)
+		}
+		for _, f := range v["files"].([]any) {
+			all = append(all, f.(map[string]any)["check"].(map[string]any)["cached"].(bool))
+		}
+		return all
+	}
+	kept := func(dir string) int {
+		entries, _ := os.ReadDir(filepath.Join(dir, "params-checks"))
+		return len(entries)
+	}
+	for _, c := range []struct {
+		name string
+		env  map[string]string
+		args []string
+		want []bool
+	}{
+		{"first", map[string]string{envCache: cache, envHome: home}, []string{one}, []bool{false}},
+		{"another process", map[string]string{envCache: cache, envHome: home}, []string{one}, []bool{true}},
+		{"told to", map[string]string{envCache: cache}, []string{one, "--again"}, []bool{false}},
+		{"elsewhere", map[string]string{envHome: home}, []string{one}, []bool{false}},
+		{"elsewhere, another process", map[string]string{envCache: "relative", envHome: home}, []string{one}, []bool{true}},
+		{"nowhere", nil, []string{one}, []bool{false}},
+		{"nowhere, one file under two names", nil, []string{dir}, []bool{false, true}},
+		{"where nothing can be written", map[string]string{envCache: file}, []string{dir}, []bool{false, true}},
+		{"and its next process", map[string]string{envCache: file}, []string{one}, []bool{false}},
+	} {
+		if got := cached(c.env, c.args...); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: want cached %v, got %v", c.name, c.want, got)
+		}
+	}
+	if a, b := kept(filepath.Join(cache, "sealc2")), kept(filepath.Join(home, ".cache", "sealc2")); a != 1 || b != 1 {
+		t.Errorf("%d verdicts in the cache, %d at home", a, b)
+	}
+	code, stdout, _ := world{env: map[string]string{envCache: cache}}.run(t.Context(), "params", "check", one)
+	if code != exitDone || !strings.Contains(stdout, "checked before") {
+		t.Errorf("text: %d, %s", code, stdout)
+	}
+}
+
 // Goal: a setup that is cancelled or cannot write leaves nothing behind.
 func TestSetup_Refused(t *testing.T) {
 	dir := t.TempDir()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 
 	"github.com/sealc2/sealc2/engine"
@@ -13,6 +14,8 @@ const (
 	envVerifyProduction = "FIL_PROOFS_VERIFY_PRODUCTION_PARAMS"
 	envAllowDev         = "SEALC2_ALLOW_DEV_PARAMS"
 	envThreads          = "RAYON_NUM_THREADS"
+	envCache            = "XDG_CACHE_HOME"
+	envHome             = "HOME"
 )
 
 // paramsUsage explains --params.
@@ -29,6 +32,18 @@ func (a *app) paramSource(explicit string) engine.ParamSource {
 		source.AllowDev = a.getenv(envAllowDev) == "1"
 	}
 	return source
+}
+
+// cacheDir is the folder for what need not be worked out again; "" where the environment names none. Relative
+// paths count as none, as the XDG base directory specification has it.
+func (a *app) cacheDir() string {
+	if dir := a.getenv(envCache); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "sealc2")
+	}
+	if home := a.getenv(envHome); filepath.IsAbs(home) {
+		return filepath.Join(home, ".cache", "sealc2")
+	}
+	return ""
 }
 
 // isOn reads a switch as the reference's settings do.

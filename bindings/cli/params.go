@@ -46,21 +46,24 @@ type checkPoints struct {
 	Points    int64   `json:"points"`
 	Exact     bool    `json:"exact"`  // the order of every point on its own
 	Rounds    int     `json:"rounds"` // of random bucket sums, where not exact
+	Cached    bool    `json:"cached"` // the same state of the file has passed before
 	ElapsedMs float64 `json:"elapsed_ms"`
 }
 
 // paramsCommand is `params check`.
 func (a *app) paramsCommand() *cobra.Command {
 	shape := shapeChoice()
-	var digest bool
+	var digest, again bool
 	check := &cobra.Command{
-		Use:   "check FILE|DIR [--shape SHAPE] [--digest]",
+		Use:   "check FILE|DIR [--shape SHAPE] [--digest] [--again]",
 		Short: "Check parameter files: layout, keys, every point",
 		Long: "Checks a .params or .vk file, or all of them in a folder: sizes and counts, every point on its curve and\n" +
 			"in its group, the key of a .params file against its .vk file, and whether the key is a public production\n" +
 			"key or a development key. With --shape the counts must be those of that circuit; else they are compared\n" +
 			"with the circuit that the file's name tells. With --digest the whole file is hashed, and with a\n" +
-			"production key the hash must be the published one.",
+			"production key the hash must be the published one.\n\n" +
+			"That the points of a file passed is remembered for as long as the file does not change, in\n" +
+			"$XDG_CACHE_HOME/sealc2 (~/.cache/sealc2). --again checks them all the same.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			limits, err := a.limits()
@@ -68,6 +71,9 @@ func (a *app) paramsCommand() *cobra.Command {
 				return err
 			}
 			k := &checker{app: a, digest: digest, threads: limits.Threads}
+			if !again {
+				k.verdicts = params.NewVerdicts(a.cacheDir())
+			}
 			for k.threads > 1 && params.CheckBytes(k.threads) > limits.HostBytes {
 				k.threads--
 			}
@@ -95,6 +101,7 @@ func (a *app) paramsCommand() *cobra.Command {
 	}
 	check.Flags().Var(&shape, "shape", "circuit that the keys must be of")
 	check.Flags().BoolVar(&digest, "digest", false, "hash whole files")
+	check.Flags().BoolVar(&again, "again", false, "check points also where the same file passed before")
 	return group("params", "Look at parameter files", check)
 }
 
@@ -114,7 +121,11 @@ func (r *checkJSON) text(w io.Writer) {
 			name = "unknown circuit"
 		}
 		fmt.Fprintf(w, "%s: ok: %s, %s, digest %s\n", f.Path, name, kind, f.KeyDigest)
-		if f.Points != nil {
+		switch {
+		case f.Points == nil:
+		case f.Points.Cached:
+			fmt.Fprintf(w, "  %d points, checked before; the file has not changed since\n", f.Points.Points)
+		default:
 			fmt.Fprintf(w, "  %d points checked in %.1f s\n", f.Points.Points, f.Points.ElapsedMs/1000)
 		}
 		if f.Digests != nil {
@@ -129,6 +140,8 @@ type checker struct {
 	shape   *porep.Shape // nil: by the file's name
 	digest  bool
 	threads int
+	// verdicts remembers what passed; nil checks everything.
+	verdicts *params.Verdicts
 }
 
 // path checks a file, or all parameter files of a folder. Bad files are part of the result; an error says
@@ -280,11 +293,11 @@ func (k *checker) set(ctx context.Context, out *checkFile, f *params.File, set p
 	report := func(stage string) func(float64) {
 		return func(done float64) { k.app.con.progress(engine.Progress{Partition: -1, Stage: stage, Done: done}) }
 	}
-	points, err := params.Check(ctx, f, params.CheckOptions{Threads: k.threads, Progress: report("points")})
+	points, err := params.Check(ctx, f, params.CheckOptions{Threads: k.threads, Progress: report("points"), Verdicts: k.verdicts})
 	if err != nil {
 		return err
 	}
-	out.Points = &checkPoints{points.Points, points.Exact, points.Rounds, ms(points.Elapsed)}
+	out.Points = &checkPoints{points.Points, points.Exact, points.Rounds, points.Cached, ms(points.Elapsed)}
 	if !k.digest {
 		return nil
 	}

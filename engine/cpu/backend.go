@@ -19,6 +19,7 @@ import (
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/lanes"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -96,8 +97,8 @@ func both(x, y circuit.Bits) (n int) {
 }
 
 // planSum is how the multiplication of a block is done, and what it takes from the arena.
-func planSum[A any](s *shape, block groth16.Block, k storeKind[A], threads int) (w windows, chunk int, bytes int64) {
-	w, chunk = cut(s.scalars[block], k.slotBytes), chunkPoints(s.points[block], k.slotBytes)
+func planSum[A any](s *shape, block groth16.Block, k lanes.StoreKind[A], threads int) (w windows, chunk int, bytes int64) {
+	w, chunk = cut(s.scalars[block], k.SlotBytes), chunkPoints(s.points[block], k.SlotBytes)
 	return w, chunk, sumBlockBytes(k, w, chunk, threads)
 }
 
@@ -105,13 +106,13 @@ func planSum[A any](s *shape, block groth16.Block, k storeKind[A], threads int) 
 // c until h is there.
 func (s *shape) bytes(threads int) int64 {
 	vector := host.SliceBytes[fr.Element](s.domain)
-	_, _, h := planSum(s, groth16.BlockH, g1Stores()[0], threads)
-	peak := vector + max(h, 2*vector+quotientBytes(laneKernels(s.domain)[0], s.domain, threads))
+	_, _, h := planSum(s, groth16.BlockH, lanes.G1()[0], threads)
+	peak := vector + max(h, 2*vector+quotientBytes(lanes.Kernels(s.domain)[0], s.domain, threads))
 	for _, block := range []groth16.Block{groth16.BlockL, groth16.BlockA, groth16.BlockB1} {
-		_, _, n := planSum(s, block, g1Stores()[0], threads)
+		_, _, n := planSum(s, block, lanes.G1()[0], threads)
 		peak = max(peak, n)
 	}
-	_, _, n := planSum(s, groth16.BlockB2, g2Store(), threads)
+	_, _, n := planSum(s, groth16.BlockB2, lanes.G2()[0], threads)
 	return s.witnessBytes + max(peak, n)
 }
 
@@ -212,12 +213,12 @@ func (p *partition) evaluate(ctx context.Context) error {
 }
 
 func (p *partition) quotient(ctx context.Context) error {
-	return quotient(ctx, p.arena, laneKernels(p.shape.domain)[0], p.a, p.h, p.c, p.threads)
+	return quotient(ctx, p.arena, lanes.Kernels(p.shape.domain)[0], p.a, p.h, p.c, p.threads)
 }
 
 func (p *partition) sumG1(ctx context.Context, block groth16.Block, sum *bls.G1Jac) error {
 	src := p.source(block)
-	k := g1Stores()[0]
+	k := lanes.G1()[0]
 	w, chunk, _ := planSum(p.shape, block, k, p.threads)
 	var err error
 	*sum, err = sumBlock[bls.G1Affine, bls.G1Jac](ctx, p.arena, k, w, chunk, p.threads, src, func(ctx context.Context, from int, dst []bls.G1Affine) error {
@@ -228,7 +229,7 @@ func (p *partition) sumG1(ctx context.Context, block groth16.Block, sum *bls.G1J
 
 func (p *partition) sumG2(ctx context.Context) error {
 	src := p.source(groth16.BlockB2)
-	k := g2Store()
+	k := lanes.G2()[0]
 	w, chunk, _ := planSum(p.shape, groth16.BlockB2, k, p.threads)
 	var err error
 	p.sums.B2, err = sumBlock[bls.G2Affine, bls.G2Jac](ctx, p.arena, k, w, chunk, p.threads, src, p.srs.ReadG2)

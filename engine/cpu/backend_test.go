@@ -12,6 +12,7 @@ import (
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/lanes"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -231,8 +232,8 @@ func TestSum_Cancel(t *testing.T) {
 		scalars[i] = x
 	}
 	src := newSource(section{count: n, full: scalars})
-	k := g1Stores()[0]
-	w := cut(n, k.slotBytes)
+	k := lanes.G1()[0]
+	w := cut(n, k.SlotBytes)
 	const chunk = 1 << 14
 	arena := newTestArena(t, sumBlockBytes[bls.G1Affine](k, w, chunk, 1))
 	ctx, cancel := context.WithCancel(context.Background())

@@ -7,6 +7,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/lanes"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -122,7 +123,7 @@ type point[A any] interface {
 type multiSum[A, J any, PA point[A], PJ jacobian[A, J]] struct {
 	threads int
 	w       windows
-	points  store[A]
+	points  lanes.Store[A]
 
 	// Slots of the store: temporary ones of each worker, the chunk's points, buckets of each window,
 	// buckets of weight one of each worker.
@@ -161,7 +162,7 @@ func sumBytes[A any](w windows, chunk, threads int) int64 {
 	return host.SliceBytes[A](chunk) + host.SliceBytes[fr.Element](chunk) + 2*host.SliceBytes[uint32](chunk) + int64(threads)*perWorker
 }
 
-func newMultiSum[A, J any, PA point[A], PJ jacobian[A, J]](arena *host.Arena, w windows, chunk, threads int, points store[A]) *multiSum[A, J, PA, PJ] {
+func newMultiSum[A, J any, PA point[A], PJ jacobian[A, J]](arena *host.Arena, w windows, chunk, threads int, points lanes.Store[A]) *multiSum[A, J, PA, PJ] {
 	m := &multiSum[A, J, PA, PJ]{threads: threads, w: w, points: points}
 	m.chunkAt = threads * treeTemps
 	m.bucketAt = m.chunkAt + chunk
@@ -246,12 +247,12 @@ func (m *multiSum[A, J, PA, PJ]) loadChunk(ctx context.Context) error {
 		if task >= nums {
 			lo := (task - nums) * slice
 			hi := min(lo+slice, len(m.v.ones))
-			m.points.load(m.chunkAt+len(m.v.offsets)+lo, m.raw, m.v.ones[lo:hi])
+			m.points.Load(m.chunkAt+len(m.v.offsets)+lo, m.raw, m.v.ones[lo:hi])
 			return nil
 		}
 		lo := task * slice
 		hi := min(lo+slice, len(m.v.offsets))
-		m.points.load(m.chunkAt+lo, m.raw, m.v.offsets[lo:hi])
+		m.points.Load(m.chunkAt+lo, m.raw, m.v.offsets[lo:hi])
 		for i := lo; i < hi; i++ {
 			// The prepared scalar takes the place of the field element.
 			scalar := (*[4]uint64)(&m.v.scalars[i])
@@ -312,7 +313,7 @@ func (m *multiSum[A, J, PA, PJ]) addWindow(s *sumWorker, worker, window, part, p
 			continue
 		}
 		b := d >> 1
-		refs[starts[b]] = ref(m.chunkAt+i) | d&1
+		refs[starts[b]] = lanes.Ref(m.chunkAt+i) | d&1
 		starts[b]++
 	}
 	at := m.bucketAt + window*buckets + lo
@@ -332,7 +333,7 @@ func (m *multiSum[A, J, PA, PJ]) addOnes(s *sumWorker, worker, share int) {
 	lo, hi := n*share/m.threads, n*(share+1)/m.threads
 	refs := s.refs[:hi-lo]
 	for i := range refs {
-		refs[i] = ref(m.chunkAt + len(m.v.offsets) + lo + i)
+		refs[i] = lanes.Ref(m.chunkAt + len(m.v.offsets) + lo + i)
 	}
 	const run = treeEntries / oneBuckets
 	for b := 0; len(refs) > 0; b = (b + 1) % oneBuckets {
@@ -363,7 +364,7 @@ func (m *multiSum[A, J, PA, PJ]) finish(ctx context.Context, hasScalars bool) (J
 			return nil
 		}
 		for b := range ones {
-			p := m.points.get(m.oneAt + b)
+			p := m.points.Get(m.oneAt + b)
 			PJ(&sum).AddMixed(&p)
 		}
 		return nil
@@ -395,7 +396,7 @@ func (m *multiSum[A, J, PA, PJ]) sumWindow(ctx context.Context, worker, window i
 	at := m.bucketAt + window*m.w.buckets()
 	temps := worker * treeTemps
 	p := m.points
-	p.clear(temps, temps+3*count)
+	p.Clear(temps, temps+3*count)
 	// run sums alternate between two slots, so that acc can read the old one in the batch that makes the new.
 	acc := temps + 2*count
 	flip := make([]int, count)
@@ -407,33 +408,33 @@ func (m *multiSum[A, J, PA, PJ]) sumWindow(ctx context.Context, worker, window i
 		ops = ops[:0]
 		for s := range count {
 			run := temps + 2*s + flip[s]
-			if !p.empty(run) {
-				if p.empty(acc + s) {
-					p.move(acc+s, ref(run))
+			if !p.Empty(run) {
+				if p.Empty(acc + s) {
+					p.Move(acc+s, lanes.Ref(run))
 				} else {
-					ops = append(ops, op{uint32(acc + s), ref(acc + s), ref(run)})
+					ops = append(ops, lanes.Op{Dst: uint32(acc + s), A: lanes.Ref(acc + s), B: lanes.Ref(run)})
 				}
 			}
 			if k < 0 {
 				continue
 			}
 			bucket := at + s*length + k
-			if p.empty(bucket) {
+			if p.Empty(bucket) {
 				continue
 			}
 			flip[s] ^= 1
 			other := temps + 2*s + flip[s]
-			if p.empty(run) {
-				p.move(other, ref(bucket))
+			if p.Empty(run) {
+				p.Move(other, lanes.Ref(bucket))
 			} else {
-				ops = append(ops, op{uint32(other), ref(run), ref(bucket)})
+				ops = append(ops, lanes.Op{Dst: uint32(other), A: lanes.Ref(run), B: lanes.Ref(bucket)})
 			}
 		}
-		p.add(worker, ops)
+		p.Add(worker, ops)
 	}
 	var sum, run, weighted J
 	for s := count - 1; s >= 0; s-- {
-		a, r := p.get(acc+s), p.get(temps+2*s+flip[s])
+		a, r := p.Get(acc+s), p.Get(temps+2*s+flip[s])
 		PJ(&sum).AddMixed(&a)
 		if s > 0 {
 			PJ(&run).AddMixed(&r)
@@ -456,14 +457,14 @@ type tree struct {
 	bucket  []uint32 // of each run
 	length  []uint32 // of each run
 	level   []uint32 // references of all runs, one after the other
-	ops     []op
+	ops     []lanes.Op
 }
 
 // A level holds the entries and, for each of at most as many runs, the bucket's own point.
 const treeLevel = 2 * treeEntries
 
 func treeBytes() int64 {
-	return 2*host.SliceBytes[uint32](treeEntries) + host.SliceBytes[uint32](treeLevel) + host.SliceBytes[op](treeLevel)
+	return 2*host.SliceBytes[uint32](treeEntries) + host.SliceBytes[uint32](treeLevel) + host.SliceBytes[lanes.Op](treeLevel)
 }
 
 func newTree(arena *host.Arena, temps int) tree {
@@ -472,20 +473,20 @@ func newTree(arena *host.Arena, temps int) tree {
 		bucket: host.Alloc[uint32](arena, treeEntries),
 		length: host.Alloc[uint32](arena, treeEntries),
 		level:  host.Alloc[uint32](arena, treeLevel),
-		ops:    host.Alloc[op](arena, treeLevel),
+		ops:    host.Alloc[lanes.Op](arena, treeLevel),
 	}
 }
 
 // addRun gathers references that belong to one bucket, as many as fit, and returns how many it took (at least
 // one). When the tree is full it is carried out first; a bucket may so appear in several trees.
-func addRun[A any](t *tree, points store[A], worker, bucket int, refs []uint32) int {
+func addRun[A any](t *tree, points lanes.Store[A], worker, bucket int, refs []uint32) int {
 	if t.taken == treeEntries || t.runs > 0 && t.bucket[t.runs-1] == uint32(bucket) {
 		flush(t, points, worker)
 	}
 	n := min(len(refs), treeEntries-t.taken)
 	start := t.entries
-	if !points.empty(bucket) {
-		t.level[t.entries] = ref(bucket)
+	if !points.Empty(bucket) {
+		t.level[t.entries] = lanes.Ref(bucket)
 		t.entries++
 	}
 	t.entries += copy(t.level[t.entries:], refs[:n])
@@ -499,7 +500,7 @@ func addRun[A any](t *tree, points store[A], worker, bucket int, refs []uint32) 
 // flush carries out the tree: in each level, neighbours of a run are added; the last addition of a run goes
 // to its bucket. All levels together need fewer temporary slots than points were gathered: each addition
 // makes one point of two, and a run's last one needs none.
-func flush[A any](t *tree, points store[A], worker int) {
+func flush[A any](t *tree, points lanes.Store[A], worker int) {
 	temp := t.temps
 	for t.runs > 0 {
 		ops := t.ops[:0]
@@ -510,15 +511,15 @@ func flush[A any](t *tree, points store[A], worker int) {
 			in += length
 			switch length {
 			case 1:
-				points.move(int(bucket), level[0])
+				points.Move(int(bucket), level[0])
 				continue
 			case 2:
-				ops = append(ops, op{bucket, level[0], level[1]})
+				ops = append(ops, lanes.Op{Dst: bucket, A: level[0], B: level[1]})
 				continue
 			}
 			for i := 0; i+1 < length; i += 2 {
-				ops = append(ops, op{uint32(temp), level[i], level[i+1]})
-				t.level[out] = ref(temp)
+				ops = append(ops, lanes.Op{Dst: uint32(temp), A: level[i], B: level[i+1]})
+				t.level[out] = lanes.Ref(temp)
 				out++
 				temp++
 			}
@@ -530,7 +531,7 @@ func flush[A any](t *tree, points store[A], worker int) {
 			runs++
 		}
 		status.Check(temp <= t.temps+treeTemps, "cpu.flush", "temporary slots enough for a tree")
-		points.add(worker, ops)
+		points.Add(worker, ops)
 		t.runs = runs
 	}
 	t.taken, t.entries = 0, 0

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/lanes"
 )
 
 // somePoints makes n distinct points of order r: (i+1) G, by batches of affine additions.
@@ -64,10 +65,10 @@ func readFrom[A any](points []A) func(context.Context, int, []A) error {
 	}
 }
 
-func sumG1(t testing.TB, k storeKind[bls.G1Affine], threads, chunk int, w *windows, points []bls.G1Affine, sections ...section) bls.G1Affine {
+func sumG1(t testing.TB, k lanes.StoreKind[bls.G1Affine], threads, chunk int, w *windows, points []bls.G1Affine, sections ...section) bls.G1Affine {
 	t.Helper()
 	src := newSource(sections...)
-	cutting := cut(src.scalars(), k.slotBytes)
+	cutting := cut(src.scalars(), k.SlotBytes)
 	if w != nil {
 		cutting = *w
 	}
@@ -179,9 +180,9 @@ func TestSum_G1(t *testing.T) {
 	cases := sumCases([]int{0, 1, 2, 15, 16, 17, 127, 128, 129})
 	for _, c := range cases {
 		want := naive(c.points, c.scalars)
-		for _, k := range g1Stores() {
+		for _, k := range lanes.G1() {
 			if got := sumG1(t, k, 1, max(1, len(c.points)), nil, c.points, section{count: len(c.scalars), full: c.scalars}); !got.Equal(&want) {
-				t.Errorf("%s, %s: wrong sum", c.name, k.name)
+				t.Errorf("%s, %s: wrong sum", c.name, k.Name)
 			}
 		}
 	}
@@ -204,11 +205,11 @@ func TestSum_Divisions(t *testing.T) {
 	if _, err := want.MultiExp(points, scalars, ecc.MultiExpConfig{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range g1Stores() {
+	for _, k := range lanes.G1() {
 		for _, c := range []struct{ threads, chunk, width int }{{1, n, 4}, {3, 100, 9}, {2, 1000, 8}, {5, 10, 5}, {2, n, 13}, {40, 512, 7}, {2, 2999, 15}, {1, 4096, 16}, {2, 4096, 17}} {
 			w := cutWidth(c.width)
 			if got := sumG1(t, k, c.threads, c.chunk, &w, points, section{count: n, full: scalars}); !got.Equal(&want) {
-				t.Errorf("%s: threads %d, chunk %d, width %d: wrong sum", k.name, c.threads, c.chunk, c.width)
+				t.Errorf("%s: threads %d, chunk %d, width %d: wrong sum", k.Name, c.threads, c.chunk, c.width)
 			}
 		}
 	}
@@ -242,7 +243,7 @@ func TestSum_Compact(t *testing.T) {
 				}
 				points := somePoints(len(chosen))
 				want := naive(points, chosen)
-				k := g1Stores()[0]
+				k := lanes.G1()[0]
 				for _, chunk := range []int{7, 64, len(points)} {
 					compact := section{count: n, density: &density, bits: value, kind: kind, nums: nums}
 					if got := sumG1(t, k, 2, chunk, nil, points, section{count: 3, full: inputs}, compact); !got.Equal(&want) {
@@ -287,10 +288,13 @@ func TestSum_G2(t *testing.T) {
 				want.AddAssign(&term)
 			}
 			src := newSource(section{count: n, full: scalars})
-			k, w := g2Store(), cut(src.scalars(), g2Store().slotBytes)
-			got, err := sumBlock[bls.G2Affine, bls.G2Jac](context.Background(), newTestArena(t, sumBlockBytes[bls.G2Affine](k, w, max(1, n), 2)), k, w, max(1, n), 2, src, readFrom(points))
-			if err != nil || !got.Equal(&want) {
-				t.Errorf("%d %s: wrong sum, %v", n, form, err)
+			for _, k := range lanes.G2() {
+				w := cut(src.scalars(), k.SlotBytes)
+				src := newSource(section{count: n, full: scalars})
+				got, err := sumBlock[bls.G2Affine, bls.G2Jac](context.Background(), newTestArena(t, sumBlockBytes[bls.G2Affine](k, w, max(1, n), 2)), k, w, max(1, n), 2, src, readFrom(points))
+				if err != nil || !got.Equal(&want) {
+					t.Errorf("%d %s, %s: wrong sum, %v", n, form, k.Name, err)
+				}
 			}
 		}
 	}
@@ -331,10 +335,10 @@ func BenchmarkSum_G1(b *testing.B) {
 		b.Fatal(err)
 	}
 	gnark := float64(cpuTime()-start) / float64(n*16)
-	for _, k := range g1Stores() {
-		b.Run(k.name, func(b *testing.B) {
-			w := cut(n, k.slotBytes)
-			chunk := chunkPoints(n, k.slotBytes)
+	for _, k := range lanes.G1() {
+		b.Run(k.Name, func(b *testing.B) {
+			w := cut(n, k.SlotBytes)
+			chunk := chunkPoints(n, k.SlotBytes)
 			arena := newTestArena(b, sumBlockBytes[bls.G1Affine](k, w, chunk, 1))
 			start := cpuTime()
 			rounds := 0

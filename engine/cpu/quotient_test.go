@@ -8,13 +8,15 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr/fft"
+
+	"github.com/sealc2/sealc2/engine/lanes"
 )
 
 // Goal: h equals the reference's, whose transforms are seven.
 func TestQuotient_Tiny(t *testing.T) {
 	for _, name := range tinyNames {
 		v := readTiny(t, name)
-		for _, k := range laneKernels(v.Domain) {
+		for _, k := range lanes.Kernels(v.Domain) {
 			for _, threads := range []int{1, 3} {
 				a, b, c := clone(v.a), clone(v.b), clone(v.c)
 				if err := quotient(context.Background(), newTestArena(t, quotientBytes(k, v.Domain, threads)), k, a, b, c, threads); err != nil {
@@ -38,7 +40,7 @@ func TestQuotient_Identity(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(11, 12))
 	for _, log := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 17} { // 17: more rows than difRows takes at once
 		n := 1 << log
-		for _, k := range laneKernels(n) {
+		for _, k := range lanes.Kernels(n) {
 			t.Run(fmt.Sprintf("%d %T", n, k), func(t *testing.T) {
 				a, b, c := make([]fr.Element, n), make([]fr.Element, n), make([]fr.Element, n)
 				for i := range n {
@@ -92,7 +94,7 @@ func TestQuotient_Cancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	v := readTiny(t, "tiny-16")
-	k := laneKernels(v.Domain)[0]
+	k := lanes.Kernels(v.Domain)[0]
 	if err := quotient(ctx, newTestArena(t, quotientBytes(k, v.Domain, 1)), k, v.a, v.b, v.c, 1); err == nil {
 		t.Fatal("went on after the end of its context")
 	}
@@ -116,7 +118,7 @@ func BenchmarkQuotient(b *testing.B) {
 	start := cpuTime()
 	d.FFT(clone(v[0]), fft.DIF, fft.WithNbTasks(1))
 	gnark := float64(cpuTime()-start) / butterflies
-	for _, k := range laneKernels(n) {
+	for _, k := range lanes.Kernels(n) {
 		b.Run(fmt.Sprintf("%T", k), func(b *testing.B) {
 			arena := newTestArena(b, quotientBytes(k, n, 1))
 			start, rounds := cpuTime(), 0

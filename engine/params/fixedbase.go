@@ -4,11 +4,14 @@ import (
 	"context"
 	"math/bits"
 	"sync"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/lanes"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -16,9 +19,8 @@ import (
 // field that is nearer to zero, 254 bits; one bit more lets the top digit be unsigned.
 const scalarBits = fr.Bits
 
-// fixedBatch is the number of points that share an inversion. Larger batches save little of it and
-// leave the second-level cache; see BenchmarkAddBatch and lanes.BenchmarkAdder.
-const fixedBatch = 2048
+// fixedBatch is the number of products that are made together.
+const fixedBatch = lanes.BatchSize
 
 // maxWindowBits keeps digits far inside an int32.
 const maxWindowBits = 26
@@ -104,160 +106,156 @@ func above(a, b *[4]uint64) bool {
 }
 
 // fixedTable multiplies one point by many scalars. Window w has the multiples 1 .. 2^(widths[w]-1) of the
-// point times the window's place value, so a product is one table entry a window, added up. It is
-// immutable and may be used by several goroutines until Close.
+// point times the window's place value, so a product is one table entry a window, added up. It may be used by
+// several goroutines until Close, each with its own worker number.
 type fixedTable interface {
 	windows() []int
-	// newWorker returns the work of one goroutine: it writes the encoded products of up to fixedBatch
-	// scalars to dst, one after the other.
-	newWorker() func(dst []byte, scalars []fr.Element)
+	// newWorker returns the work of one goroutine, whose number is below the threads that the table was made
+	// for: it writes the encoded products of up to fixedBatch scalars to dst, one after the other.
+	newWorker(worker int) func(dst []byte, scalars []fr.Element)
 	Close()
 }
 
-// fixedBase is a fixedTable in gnark-crypto's arithmetic.
-type fixedBase[E any, PE coordinate[E]] struct {
+// fixedBase is a fixedTable for affine points A.
+type fixedBase[A any] struct {
 	widths     []int
-	table      [][]point[E] // table[w][k-1] is k times the window's base
 	arena      *host.Arena
+	points     lanes.Store[A]
+	first      []int // first[w]+k-1 is the slot of k times the window's base
+	sums       int   // first slot of the products under way: fixedBatch a worker
 	pointBytes int
-	encode     func(dst []byte, p *point[E])
+	encode     func(dst []byte, p *A)
 }
 
 // newFixedBase builds the tables; bases[w] is the point times 2^(widths[0]+...+widths[w-1]). Fails with
 // NoMemory and Cancelled. encode writes a product as pointBytes bytes.
-func newFixedBase[E any, PE coordinate[E]](
-	ctx context.Context, widths []int, bases []point[E], threads, pointBytes int, encode func(dst []byte, p *point[E]),
-) (*fixedBase[E, PE], error) {
+func newFixedBase[A any](
+	ctx context.Context, kind lanes.StoreKind[A], widths []int, bases []A, threads, pointBytes int, encode func(dst []byte, p *A),
+) (fixedTable, error) {
 	const op = "params.newFixedBase"
-	status.Check(len(widths) == len(bases), op, "one base a window")
-	size := int64(0)
+	status.Check(len(widths) == len(bases) && len(widths) > 1, op, "one base a window, and two at least")
+	f := &fixedBase[A]{widths: widths, pointBytes: pointBytes, encode: encode}
+	slots := 0
 	for _, width := range widths {
-		size += host.SliceBytes[point[E]](1 << (width - 1))
+		f.first = append(f.first, slots)
+		slots += 1 << (width - 1)
 	}
-	arena, err := host.NewArena(size)
+	f.sums = slots
+	slots += threads * fixedBatch
+	arena, err := host.NewArena(kind.Bytes(slots, threads))
 	if err != nil {
 		return nil, err
 	}
-	f := &fixedBase[E, PE]{widths: widths, arena: arena, pointBytes: pointBytes, encode: encode}
-	for _, width := range widths {
-		f.table = append(f.table, host.Alloc[point[E]](arena, 1<<(width-1)))
+	f.arena = arena
+	f.points = kind.New(arena, slots, threads)
+	group, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for worker := range min(threads, len(widths)) {
+		group.Go(func() (err error) {
+			defer status.Recover(op, &err)
+			for w := int(next.Add(1)) - 1; w < len(widths); w = int(next.Add(1)) - 1 {
+				if err := f.fill(ctx, worker, w, &bases[w]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	err = eachWindow(ctx, threads, len(widths), func(ctx context.Context, w int) error {
-		return fillMultiples[E, PE](ctx, f.table[w], &bases[w])
-	})
-	if err != nil {
+	if err := group.Wait(); err != nil {
 		arena.Close()
 		return nil, err
 	}
 	return f, nil
 }
 
-// eachWindow fills the windows of a table on so many goroutines.
-func eachWindow(ctx context.Context, threads, windows int, fill func(ctx context.Context, w int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(threads)
-	for w := range windows {
-		group.Go(func() (err error) {
-			defer status.Recover("params.newFixedBase", &err)
-			return fill(ctx, w)
-		})
-	}
-	return group.Wait()
-}
-
-// fillMultiples writes 1, 2, ... len(row) times base: each round adds the last multiple to all before it.
-func fillMultiples[E any, PE coordinate[E]](ctx context.Context, row []point[E], base *point[E]) error {
-	adder := newAdder[E, PE](fixedBatch)
-	step := make([]point[E], fixedBatch)
-	row[0] = *base
-	for have := 1; have < len(row); {
-		for i := range step {
-			step[i] = row[have-1]
-		}
-		grow := min(have, len(row)-have)
-		for from := 0; from < grow; from += fixedBatch {
+// fill writes the multiples of window w: each round adds the last multiple to all before it.
+func (f *fixedBase[A]) fill(ctx context.Context, worker, w int, base *A) error {
+	first, total := f.first[w], 1<<(f.widths[w]-1)
+	f.points.Load(first, unsafe.Slice(base, 1), []uint32{0})
+	ops := make([]lanes.Op, 0, fixedBatch)
+	for have := 1; have < total; have *= 2 {
+		last := lanes.Ref(first + have - 1)
+		for from := 0; from < have; from += fixedBatch {
 			if err := ctx.Err(); err != nil {
 				return status.Wrap(status.Cancelled, "params.newFixedBase", "tables", err)
 			}
-			n := min(fixedBatch, grow-from)
-			part := row[have+from : have+from+n]
-			copy(part, row[from:from+n])
-			adder.add(part, step[:n])
+			ops = ops[:0]
+			for i := from; i < min(have, from+fixedBatch); i++ {
+				ops = append(ops, lanes.Op{Dst: uint32(first + have + i), A: lanes.Ref(first + i), B: last})
+			}
+			f.points.Add(worker, ops)
 		}
-		have += grow
 	}
 	return nil
 }
 
-func (f *fixedBase[E, PE]) windows() []int { return f.widths }
+func (f *fixedBase[A]) windows() []int { return f.widths }
 
 // Close gives the tables back.
-func (f *fixedBase[E, PE]) Close() {
+func (f *fixedBase[A]) Close() {
 	f.arena.Close()
-	f.table = nil
+	f.points = nil
 }
 
-// multiplier is the scratch of one goroutine.
-type multiplier[E any, PE coordinate[E]] struct {
-	base   *fixedBase[E, PE]
-	adder  *adder[E, PE]
+// multiplier is one goroutine's work.
+type multiplier[A any] struct {
+	base   *fixedBase[A]
+	worker int
 	digits [][]int32
-	out    []point[E]
-	step   []point[E]
+	ops    []lanes.Op
 }
 
-func newDigits(windows int) [][]int32 {
-	digits := make([][]int32, windows)
-	for w := range digits {
-		digits[w] = make([]int32, fixedBatch)
-	}
-	return digits
-}
-
-func (f *fixedBase[E, PE]) newWorker() func(dst []byte, scalars []fr.Element) {
-	m := &multiplier[E, PE]{
-		base:   f,
-		adder:  newAdder[E, PE](fixedBatch),
-		digits: newDigits(len(f.widths)),
-		out:    make([]point[E], fixedBatch),
-		step:   make([]point[E], fixedBatch),
+func (f *fixedBase[A]) newWorker(worker int) func(dst []byte, scalars []fr.Element) {
+	m := &multiplier[A]{base: f, worker: worker, digits: make([][]int32, len(f.widths)), ops: make([]lanes.Op, 0, fixedBatch)}
+	for w := range m.digits {
+		m.digits[w] = make([]int32, fixedBatch)
 	}
 	return m.mul
 }
 
-func (m *multiplier[E, PE]) mul(dst []byte, scalars []fr.Element) {
-	n := len(scalars)
-	out, step := m.out[:n], m.step[:n]
-	recode(scalars, m.base.widths, m.digits)
-	m.gather(out, 0)
-	for w := 1; w < len(m.base.table); w++ {
-		m.gather(step, w)
-		m.adder.add(out, step)
+func (m *multiplier[A]) mul(dst []byte, scalars []fr.Element) {
+	f, n := m.base, len(scalars)
+	sums := f.sums + m.worker*fixedBatch
+	recode(scalars, f.widths, m.digits)
+	m.begin(sums, n)
+	for w := 2; w < len(f.widths); w++ {
+		m.ops = m.ops[:0]
+		for i, d := range m.digits[w][:n] {
+			if d != 0 {
+				m.ops = append(m.ops, lanes.Op{Dst: uint32(sums + i), A: lanes.Ref(sums + i), B: m.entry(w, d)})
+			}
+		}
+		f.points.Add(m.worker, m.ops)
 	}
-	for i := range out {
-		m.base.encode(dst[i*m.base.pointBytes:], &out[i])
+	for i := range n {
+		p := f.points.Get(sums + i)
+		f.encode(dst[i*f.pointBytes:], &p)
 	}
 }
 
-// gather copies the entries of window w out of its table. It does nothing else, so that many of its
-// cache misses are under way at once.
-func (m *multiplier[E, PE]) gather(dst []point[E], w int) {
-	row, digits := m.base.table[w], m.digits[w]
-	for i := range dst {
-		switch d := digits[i]; {
-		case d > 0:
-			dst[i] = row[d-1]
-		case d < 0:
-			dst[i] = row[-d-1]
+// begin makes sums of the entries of the first two windows.
+func (m *multiplier[A]) begin(sums, n int) {
+	points := m.base.points
+	m.ops = m.ops[:0]
+	for i := range n {
+		switch low, high := m.digits[0][i], m.digits[1][i]; {
+		case low != 0 && high != 0:
+			m.ops = append(m.ops, lanes.Op{Dst: uint32(sums + i), A: m.entry(0, low), B: m.entry(1, high)})
+		case low != 0:
+			points.Move(sums+i, m.entry(0, low))
+		case high != 0:
+			points.Move(sums+i, m.entry(1, high))
 		default:
-			dst[i] = point[E]{}
+			points.Clear(sums+i, sums+i+1)
 		}
 	}
-	for i := range dst {
-		if digits[i] < 0 {
-			PE(&dst[i].Y).Neg(&dst[i].Y)
-		}
-	}
+	points.Add(m.worker, m.ops)
+}
+
+// entry refers to the table entry of a digit other than zero.
+func (m *multiplier[A]) entry(w int, d int32) uint32 {
+	sign := d >> 31
+	return lanes.Ref(m.base.first[w]+int((d^sign)-sign)-1) | uint32(sign&1)
 }
 
 // stream multiplies count scalars and hands the encoded products, in order and in pieces of whole
@@ -298,10 +296,10 @@ func stream(
 			return pieces, nil
 		}
 	}
-	for range min(threads, pieces) {
+	for worker := range min(threads, pieces) {
 		group.Go(func() (err error) {
 			defer status.Recover(op, &err)
-			multiply := table.newWorker()
+			multiply := table.newWorker(worker)
 			values := make([]fr.Element, fixedBatch)
 			for {
 				piece, buffer := take()

@@ -6,15 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 	"testing"
 	"time"
 
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
-	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"golang.org/x/sys/unix"
 
+	"github.com/sealc2/sealc2/engine/lanes"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -110,71 +109,25 @@ func TestRecode(t *testing.T) {
 	}
 }
 
-// Goal: the batch addition is exact for every pair of small multiples, infinity, equal and opposite
-// points included, in one batch.
-func TestAddBatch(t *testing.T) {
-	const reach = 5
-	n := 2*reach + 1
-	var acc, q []point[fp.Element]
-	var acc2, q2 []point[bls.E2]
-	var g1 []bls.G1Affine
-	var g2 []bls.G2Affine
-	for k := -2 * reach; k <= 2*reach; k++ {
-		var a bls.G1Affine
-		var b bls.G2Affine
-		a.ScalarMultiplicationBase(big.NewInt(int64(k)))
-		b.ScalarMultiplicationBase(big.NewInt(int64(k)))
-		g1, g2 = append(g1, a), append(g2, b)
+// ways are the implementations of a fixed base, by group: the fastest first, G1 and G2 in turn.
+var ways = func() (all []way) {
+	g1, g2 := lanes.G1(), lanes.G2()
+	for i := range g1 {
+		all = append(all,
+			way{"G1 " + g1[i].Name, G1Bytes, func(ctx context.Context, widths []int, threads int) (fixedTable, error) {
+				return newFixedG1(ctx, g1[i], widths, threads)
+			}},
+			way{"G2 " + g2[i].Name, G2Bytes, func(ctx context.Context, widths []int, threads int) (fixedTable, error) {
+				return newFixedG2(ctx, g2[i], widths, threads)
+			}})
 	}
-	for i := -reach; i <= reach; i++ {
-		for j := -reach; j <= reach; j++ {
-			acc = append(acc, point[fp.Element](g1[i+2*reach]))
-			q = append(q, point[fp.Element](g1[j+2*reach]))
-			acc2 = append(acc2, point[bls.E2](g2[i+2*reach]))
-			q2 = append(q2, point[bls.E2](g2[j+2*reach]))
-		}
-	}
-	newAdder[fp.Element, *fp.Element](n*n).add(acc, q)
-	newAdder[bls.E2, *bls.E2](n*n).add(acc2, q2)
-	for i := range acc {
-		k := i/n + i%n // sum of the two multiples, from the first of g1
-		if a := bls.G1Affine(acc[i]); !a.Equal(&g1[k]) {
-			t.Errorf("G1: %d + %d is wrong", i/n-reach, i%n-reach)
-		}
-		if a := bls.G2Affine(acc2[i]); !a.Equal(&g2[k]) {
-			t.Errorf("G2: %d + %d is wrong", i/n-reach, i%n-reach)
-		}
-	}
-}
+	return all
+}()
 
-// Goal: a finite point whose x is zero is not taken for infinity. (0, 2) is on G1's curve, outside the subgroup.
-func TestAddBatch_ZeroX(t *testing.T) {
-	var p bls.G1Affine
-	p.Y.SetUint64(2)
-	_, _, g, _ := bls.Generators()
-	var sum, double bls.G1Affine
-	sum.Add(&p, &g)
-	double.Double(&p)
-	acc := []point[fp.Element]{point[fp.Element](p), point[fp.Element](g), point[fp.Element](p)}
-	q := []point[fp.Element]{point[fp.Element](g), point[fp.Element](p), point[fp.Element](p)}
-	newAdder[fp.Element, *fp.Element](3).add(acc, q)
-	for i, want := range []bls.G1Affine{sum, sum, double} {
-		if got := bls.G1Affine(acc[i]); !got.Equal(&want) {
-			t.Errorf("pair %d: want %v, got %v", i, &want, &got)
-		}
-	}
-}
-
-// ways are the implementations of a fixed base, by group.
-var ways = []struct {
+type way struct {
 	name       string
 	pointBytes int
 	make       func(ctx context.Context, widths []int, threads int) (fixedTable, error)
-}{
-	{"plain G1", G1Bytes, newFixedG1},
-	{"plain G2", G2Bytes, newFixedG2},
-	{"lanes G1", G1Bytes, newLanesG1},
-	{"lanes G2", G2Bytes, newLanesG2},
 }
 
 // Goal: products equal gnark-crypto's, in order, for edge scalars, any windows, any way and any number of
@@ -194,10 +147,7 @@ func TestFixedBase(t *testing.T) {
 			want[0], want[1] = append(want[0], raw1[:]...), append(want[1], raw2[:]...)
 		}
 		for i, way := range ways {
-			if slices.Min(widths) < 4 && i >= 2 {
-				continue // too narrow for lanes
-			}
-			table, err := way.make(ctx, widths, 2)
+			table, err := way.make(ctx, widths, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,8 +184,8 @@ func TestFixedBase_Stream(t *testing.T) {
 	ctx := context.Background()
 	step, _, _, _ := bls.Generators()
 	step.ScalarMultiplication(&step, big.NewInt(0x7e57_1234_5678))
-	for _, way := range []int{0, 2} {
-		table, err := ways[way].make(ctx, windowWidths(200_000, G1Bytes, 1<<30), 2)
+	for way := 0; way < len(ways); way += 2 {
+		table, err := ways[way].make(ctx, windowWidths(200_000, G1Bytes, 1<<30), 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +225,7 @@ func TestFixedBase_Stream(t *testing.T) {
 
 // Goal: an error of the sink, a panic of a source and a cancelled context all end the stream as values.
 func TestFixedBase_StreamStops(t *testing.T) {
-	f, err := newFixedG1(context.Background(), windowWidths(2, G1Bytes, 1<<20), 2)
+	f, err := newFixedG1(context.Background(), lanes.G1()[0], windowWidths(2, G1Bytes, 1<<20), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,38 +256,6 @@ func TestFixedBase_StreamStops(t *testing.T) {
 	}
 }
 
-func BenchmarkAddBatch(b *testing.B) {
-	_, _, g1, g2 := bls.Generators()
-	for _, n := range []int{256, 512, 1024, 2048, 4096} {
-		b.Run(fmt.Sprintf("G1/%d", n), func(b *testing.B) { benchmarkAdd[fp.Element, *fp.Element](b, n, point[fp.Element](g1)) })
-	}
-	for _, n := range []int{256, 512, 1024, 2048} {
-		b.Run(fmt.Sprintf("G2/%d", n), func(b *testing.B) { benchmarkAdd[bls.E2, *bls.E2](b, n, point[bls.E2](g2)) })
-	}
-}
-
-// benchmarkAdd reports the time of an addition, and that of the six multiplications that it cannot do
-// without: its floor with this field arithmetic.
-func benchmarkAdd[E any, PE coordinate[E]](b *testing.B, n int, g point[E]) {
-	acc, q := make([]point[E], n), make([]point[E], n)
-	s := newAdder[E, PE](n)
-	row := make([]point[E], 2*n)
-	if err := fillMultiples[E, PE](context.Background(), row, &g); err != nil {
-		b.Fatal(err)
-	}
-	copy(q, row[:n])
-	copy(acc, row[n:])
-	start := cpuTime()
-	for b.Loop() {
-		s.add(acc, q)
-	}
-	perAdd := float64((cpuTime() - start).Nanoseconds()) / float64(b.N*n)
-	b.ReportMetric(perAdd, "cpu-ns/addition")
-	floor := mulTime[E, PE](acc[0].X)
-	b.ReportMetric(floor, "floor-cpu-ns/addition")
-	b.ReportMetric(perAdd/floor, "x-floor")
-}
-
 // cpuTime is the time that the process has computed, which other processes disturb less than the clock.
 func cpuTime() time.Duration {
 	var usage unix.Rusage
@@ -345,20 +263,6 @@ func cpuTime() time.Duration {
 		return 0
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-// mulTime measures 5M + 1S in ns.
-func mulTime[E any, PE coordinate[E]](x E) float64 {
-	const rounds = 20_000
-	z := make([]E, 6)
-	start := cpuTime()
-	for range rounds {
-		for k := range 5 {
-			PE(&z[k]).Mul(&x, &z[k])
-		}
-		PE(&z[5]).Square(&x)
-	}
-	return float64((cpuTime() - start).Nanoseconds()) / rounds
 }
 
 // BenchmarkFixedBase streams points for tables of several sizes, in all ways, on one thread.

@@ -43,7 +43,7 @@ const (
 var rooms = []room{
 	{dir: "engine/status"},
 	{dir: "engine/host", may: []string{"engine/status"}, libraries: []string{xsys, cpuid}},
-	{dir: "engine/lanes", may: []string{"engine/status"}, libraries: []string{gnark, xsys}},
+	{dir: "engine/lanes", may: []string{"engine/host", "engine/status"}, libraries: []string{gnark, xsys}},
 	// circuit knows no device and no proof system.
 	{dir: "engine/circuit", may: []string{"engine/circuit", "engine/host", "engine/status"}, libraries: []string{gnark, xsync, xcrypt, chacha}},
 	// groth16 knows no Filecoin: the programs it proves come from circuit, never from circuit/porep.

@@ -1,7 +1,0 @@
-//go:build !amd64
-
-package lanes
-
-import "testing"
-
-func withoutFast(*testing.T) {}

@@ -388,9 +388,14 @@ func TestParse_Bare(t *testing.T) {
 	}
 }
 
+// Goal: a document that ends anywhere is refused, and the error says that it ends. With SEALC2_LONG=1 at every byte.
 func TestParse_Truncated(t *testing.T) {
 	data := readVector(t, "porep-2k-a", "c1.json")
-	step := 53
+	coarse := 97
+	if os.Getenv("SEALC2_LONG") == "1" {
+		coarse = 1
+	}
+	step := 1
 	for n := 0; n < len(data); n += step {
 		if _, err := Parse(data[:n], Options{}); err == nil {
 			t.Fatalf("accepted %d of %d bytes", n, len(data))
@@ -398,9 +403,54 @@ func TestParse_Truncated(t *testing.T) {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
 		if n > 500 && n < len(data)-700 {
-			step = 97
+			step = coarse
 		} else {
 			step = 1
+		}
+	}
+}
+
+// Goal: a wrapped document that ends anywhere is refused too, and so is one whose inner document does.
+func TestParse_TruncatedWrapped(t *testing.T) {
+	data := readVector(t, "porep-2k-a", "c1.json")
+	wrapped := fmt.Appendf(nil, `{"SectorNum":1,"Phase1Out":"%s","SectorSize":2048}`, base64.StdEncoding.EncodeToString(data))
+	if _, err := Parse(wrapped, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	step := 1009
+	if os.Getenv("SEALC2_LONG") == "1" {
+		step = 1
+	}
+	for n := 0; n < len(wrapped); n += step {
+		refused(t, parseError(wrapped[:n], Options{}))
+	}
+	for n := 0; n < len(data); n += step {
+		inner := fmt.Appendf(nil, `{"SectorNum":1,"Phase1Out":"%s","SectorSize":2048}`, base64.StdEncoding.EncodeToString(data[:n]))
+		if e := refused(t, parseError(inner, Options{})); !strings.HasPrefix(e.Where, "Phase1Out") {
+			t.Fatalf("%d bytes inside: %v", n, e)
+		}
+	}
+}
+
+// Goal: a sector that is given out as one of any other registered proof is refused, with the ids that would give it
+// away and without: sizes by their counts, versions by the graph, kinds by the challenges.
+func TestParse_MismatchedProof(t *testing.T) {
+	for _, name := range []string{"porep-2k-a", "porep-2k-b"} {
+		data := readVector(t, name, "c1.json")
+		sector, err := Parse(data, Options{Statement: readVector(t, name, "statement.json")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, proof := range porep.RegisteredProofs() {
+			if proof.Name == sector.Statement.Registered.Name {
+				continue
+			}
+			other := set(t, data, "registered_proof", `"`+proof.Name+`"`)
+			for _, ids := range []*IDs{nil, sector.IDs} {
+				if e := refused(t, parseError(other, Options{IDs: ids})); e.Where == "" || e.Want == "" || e.Got == "" {
+					t.Errorf("%s as %s: %v", name, proof.Name, e)
+				}
+			}
 		}
 	}
 }

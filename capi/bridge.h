@@ -1,6 +1,6 @@
 /* bridge.h: what the C files and the Go files of this room see of each other.
  *
- * The exported functions are C, in native.c and ffi.c, so that they are checked against the public headers
+ * The exported functions are C, in native.c, ffi.c and s2.c, so that they are checked against the public headers
  * and can refuse a call before it enters Go. They call functions named sealc2go_*, exported from Go and
  * hidden by exports.map. Go cannot spell const, so pointers to const have names here. */
 #ifndef SEALC2_CAPI_BRIDGE_H
@@ -10,6 +10,7 @@
 
 #include "sealc2.h"
 #include "sealc2_ffi.h"
+#include "sealc2_s2.h"
 
 typedef const char *sealc2_in_text;
 typedef const uint8_t *sealc2_in_bytes;
@@ -17,6 +18,8 @@ typedef const sealc2_config *sealc2_in_config;
 typedef const sealc2_prove_request *sealc2_in_prove;
 typedef const sealc2_verify_request *sealc2_in_verify;
 typedef const uint8_32_array_t *sealc2_in_array32;
+typedef const sealc2_s2_prover *sealc2_in_provers;
+typedef const sealc2_s2_fr *sealc2_in_fr;
 
 /* guard.c */
 const char *sealc2_refusal(int blocks); /* why no call may enter Go now, or NULL; blocks: not from a callback */
@@ -30,5 +33,9 @@ void sealc2_put_error(sealc2_error *err, sealc2_in_bytes text, size_t len); /* l
 int sealc2_put_boxed(slice_boxed_uint8_t *out, sealc2_in_bytes data, size_t len); /* 0, or -1 without memory */
 void sealc2_fail_bytes(Result_slice_boxed_uint8_t *result, sealc2_in_bytes text, size_t len);
 void sealc2_fail_bool(Result_bool_t *result, sealc2_in_bytes text, size_t len);
+void sealc2_fail_void(Result_void_t *result, sealc2_in_bytes text, size_t len);
+
+/* s2.c */
+void sealc2_s2_fail(sealc2_s2_error *err, int32_t code, sealc2_in_bytes text, size_t len);
 
 #endif

@@ -12,8 +12,11 @@ import (
 	"time"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sealc2/sealc2/engine"
 	"github.com/sealc2/sealc2/engine/params"
+	"github.com/sealc2/sealc2/engine/status"
 )
 
 // How a caller answers whether development parameters are accepted; sealc2_dev_params of sealc2.h.
@@ -106,11 +109,33 @@ func parseLogLevel(text string) int {
 	return general
 }
 
+// logging is where log lines go.
+var logging struct {
+	started atomic.Bool             // lines may have been written
+	file    atomic.Pointer[os.File] // nil: stderr
+}
+
+// logTo sends all lines to a descriptor, which is then owned here, before the first line was written.
+func logTo(op string, fd int) error {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil {
+		return status.Wrap(status.Caller, op, fmt.Sprintf("log_fd %d", fd), err)
+	}
+	if !logging.started.CompareAndSwap(false, true) {
+		return status.New(status.Caller, op, "log_fd", "the first call of all", "a logger that is active already")
+	}
+	logging.file.Store(os.NewFile(uintptr(fd), "log_fd"))
+	return nil
+}
+
 // logLine writes one event to stderr, in the form that miners' tools know: time LEVEL module > text.
 func logLine(level, text string) {
 	if index, known := levelIndex(level); known && index > int(logLevel.Load()) {
 		return
 	}
-	fmt.Fprintf(os.Stderr, "%s %s sealc2 > %s\n", time.Now().UTC().Format("2006-01-02T15:04:05.000"),
+	out := logging.file.Load()
+	if out == nil {
+		out = os.Stderr
+	}
+	fmt.Fprintf(out, "%s %s sealc2 > %s\n", time.Now().UTC().Format("2006-01-02T15:04:05.000"),
 		strings.ToUpper(level), text)
 }

@@ -316,5 +316,8 @@ func sealc2go_last_stages(handle C.sealc2_engine, stages *C.sealc2_stage, stageS
 //export sealc2go_shutdown
 func sealc2go_shutdown(failure *C.sealc2_error) C.int32_t {
 	const op = "sealc2_shutdown"
-	return guard(op, failure, func() error { return closeAll(op) })
+	return guard(op, failure, func() error {
+		forgetRecent()
+		return closeAll(op)
+	})
 }

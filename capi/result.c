@@ -54,6 +54,11 @@ void sealc2_fail_bool(Result_bool_t *result, sealc2_in_bytes text, size_t len) {
     sealc2_put_boxed(&result->error_msg, text, len);
 }
 
+void sealc2_fail_void(Result_void_t *result, sealc2_in_bytes text, size_t len) {
+    result->status_code = F_C_P_RESPONSE_STATUS_UNCLASSIFIED_ERROR;
+    sealc2_put_boxed(&result->error_msg, text, len);
+}
+
 /* Struct, message and value are three blocks of malloc: the three frees that any of filcrypto's destructors
  * for such a result does. */
 void destroy_seal_commit_phase2_response(Result_slice_boxed_uint8_t *response) {
@@ -74,3 +79,29 @@ void destroy_verify_seal_response(Result_bool_t *response) {
     free_boxed(&response->error_msg);
     free(response);
 }
+
+void destroy_gpu_device_response(Result_slice_boxed_slice_boxed_uint8_t *response) {
+    if (response == NULL)
+        return;
+    free_boxed(&response->error_msg);
+    for (size_t i = 0; i < response->value.len; i++)
+        free_boxed(&response->value.ptr[i]);
+    if (response->value.len != 0)
+        free(response->value.ptr);
+    free(response);
+}
+
+void destroy_generate_empty_sector_update_partition_proof_response(Result_slice_boxed_slice_boxed_uint8_t *response) {
+    destroy_gpu_device_response(response);
+}
+
+void destroy_unseal_range_response(Result_void_t *response) {
+    if (response == NULL)
+        return;
+    free_boxed(&response->error_msg);
+    free(response);
+}
+
+void destroy_clear_cache_response(Result_void_t *response) { destroy_unseal_range_response(response); }
+
+void destroy_init_log_fd_response(Result_void_t *response) { destroy_unseal_range_response(response); }

@@ -49,6 +49,23 @@ typedef struct Result_slice_boxed_uint8 {
     slice_boxed_uint8_t value;
 } Result_slice_boxed_uint8_t;
 
+/* A list of byte strings, as names of devices. */
+typedef struct slice_boxed_slice_boxed_uint8 {
+    slice_boxed_uint8_t *ptr;
+    size_t len;
+} slice_boxed_slice_boxed_uint8_t;
+
+typedef struct Result_slice_boxed_slice_boxed_uint8 {
+    FCPResponseStatus_t status_code;
+    slice_boxed_uint8_t error_msg;
+    slice_boxed_slice_boxed_uint8_t value;
+} Result_slice_boxed_slice_boxed_uint8_t;
+
+typedef struct Result_void {
+    FCPResponseStatus_t status_code;
+    slice_boxed_uint8_t error_msg;
+} Result_void_t;
+
 typedef struct Result_bool {
     FCPResponseStatus_t status_code;
     slice_boxed_uint8_t error_msg;
@@ -86,6 +103,15 @@ typedef int32_t RegisteredSealProof_t;
 Result_slice_boxed_uint8_t *seal_commit_phase2(slice_ref_uint8_t seal_commit_phase1_output, uint64_t sector_id,
                                                const uint8_32_array_t *prover_id);
 
+/* Proves a sector's partitions, for all kinds: 192 bytes each, not aggregated.
+ * Different from seal_commit_phase2: there is no prover id, so sector_id cannot be checked, and the replica id is taken
+ * from the C1 output. Different from filcrypto: each proof is verified before return, under that replica id.
+ * out      value
+ * errors   by value
+ * threads  any, blocks */
+Result_slice_boxed_uint8_t *seal_commit_phase2_circuit_proofs(slice_ref_uint8_t seal_commit_phase1_output,
+                                                              uint64_t sector_id);
+
 /* Verifies a sector's proof.
  * out      value = whether the proof holds; what cannot be a proof at all is an error
  * errors   by value
@@ -95,11 +121,30 @@ Result_bool_t *verify_seal(RegisteredSealProof_t registered_proof, const uint8_3
                            const uint8_32_array_t *ticket, const uint8_32_array_t *seed, uint64_t sector_id,
                            slice_ref_uint8_t proof);
 
-/* Release a result; safe after fork. filecoin-ffi's Go code frees by type, not by function: any boxed bytes
- * with destroy_seal_pre_commit_phase1_response, any bool with destroy_verify_seal_response. */
+/* Names of the GPUs that proofs run on, in their order; an empty list where there are none and the CPU proves. */
+Result_slice_boxed_slice_boxed_uint8_t *get_gpu_devices(void);
+
+/* Deletes what a finished sector's cache folder no longer needs: the data tree, the column trees, the layers
+ * (sc-02-data-tree-d.dat, -tree-c*.dat, -layer*.dat). A folder or file that is not there is no error.
+ * errors   by value: an empty path, a file that cannot be deleted */
+Result_void_t *clear_cache(slice_ref_uint8_t cache_dir_path);
+
+/* Sends log lines to a file descriptor, which then belongs to the library, in place of stderr. RUST_LOG still says
+ * which. Must come before any other function of this header.
+ * errors   by value: lines may already have been written, or log_fd is not open; log_fd is then left alone */
+Result_void_t *init_log_fd(int32_t log_fd);
+
+/* Release a result; NULL is ignored; safe after fork. filecoin-ffi's Go code frees by type, not by function: any boxed
+ * bytes with destroy_seal_pre_commit_phase1_response, any bool with destroy_verify_seal_response, any void with
+ * destroy_unseal_range_response, any list with destroy_generate_empty_sector_update_partition_proof_response. */
 void destroy_seal_commit_phase2_response(Result_slice_boxed_uint8_t *response);
 void destroy_seal_pre_commit_phase1_response(Result_slice_boxed_uint8_t *response);
 void destroy_verify_seal_response(Result_bool_t *response);
+void destroy_gpu_device_response(Result_slice_boxed_slice_boxed_uint8_t *response);
+void destroy_generate_empty_sector_update_partition_proof_response(Result_slice_boxed_slice_boxed_uint8_t *response);
+void destroy_clear_cache_response(Result_void_t *response);
+void destroy_init_log_fd_response(Result_void_t *response);
+void destroy_unseal_range_response(Result_void_t *response);
 
 #ifdef __cplusplus
 }

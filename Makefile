@@ -1,4 +1,4 @@
-# make            libsealc2.so and the sealc2 command, into build/
+# make            libsealc2.so, its two shims with supraseal-c2's names, and the sealc2 command, into build/
 # make demo       prove a real 2 KiB sector through the Python binding (the first time, make its parameters)
 # make test       all tests; also test-race, bench
 # make wheel      a Python wheel with the library inside, into build/wheel/
@@ -28,15 +28,24 @@ FACE_CFLAGS := -O2 -g -DSEALC2_FACE=0x$(FACE)
 # Go asks git for the revision, and fails where git refuses the folder.
 GOFLAGS_BUILD := -trimpath -buildvcs=$(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: all lib cli params params-demo demo test vet test-go test-python test-race conformance bench wheel install clean
+.PHONY: all lib shims cli params params-demo demo test vet test-go test-python test-race conformance bench wheel install clean
 
-all: lib cli
+all: lib shims cli
 
 lib:
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=1 CGO_CFLAGS="$(FACE_CFLAGS)" $(GO) build $(GOFLAGS_BUILD) -buildmode=c-shared \
 	  -ldflags "-extldflags '-Wl,--version-script=$(CURDIR)/capi/exports.map -Wl,-soname,libsealc2.so'" -o $(LIB) ./capi
 	@rm -f $(BUILD)/libsealc2.h # Go's own header; include/ has the real ones
+
+# Supraseal-c2's raw names over libsealc2.so, which lies in the same folder. The lists of names are the version scripts.
+shims: $(BUILD)/libsealc2-s2.so $(BUILD)/libsealc2-s2cuzk.so
+
+$(BUILD)/libsealc2-%.so: capi/shims/%.c capi/shims/raw.h include/sealc2_s2.h include/exports-%.txt | lib
+	{ echo '{ global:'; sed 's/$$/;/' include/exports-$*.txt; echo 'local: *; };'; } > $(BUILD)/$*.map
+	$(CC) -std=gnu11 -O2 -g -fPIC -shared -Wall -Wextra -Werror -Iinclude $< -o $@ -L$(BUILD) -lsealc2 \
+	  -Wl,--version-script=$(BUILD)/$*.map -Wl,-soname,$(notdir $@) -Wl,-rpath,'$$ORIGIN' -Wl,-z,defs
+	@rm -f $(BUILD)/$*.map
 
 cli:
 	@mkdir -p $(BUILD)
@@ -86,8 +95,8 @@ wheel: lib
 install: all
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/pkgconfig" "$(DESTDIR)$(PREFIX)/include"
 	install -m 755 $(CLI) "$(DESTDIR)$(PREFIX)/bin/"
-	install -m 755 $(LIB) "$(DESTDIR)$(PREFIX)/lib/"
-	install -m 644 include/sealc2.h include/sealc2_ffi.h "$(DESTDIR)$(PREFIX)/include/"
+	install -m 755 $(LIB) $(BUILD)/libsealc2-s2.so $(BUILD)/libsealc2-s2cuzk.so "$(DESTDIR)$(PREFIX)/lib/"
+	install -m 644 include/sealc2.h include/sealc2_ffi.h include/sealc2_s2.h "$(DESTDIR)$(PREFIX)/include/"
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' bindings/c/sealc2.pc.in > "$(DESTDIR)$(PREFIX)/lib/pkgconfig/sealc2.pc"
 
 clean:

@@ -130,9 +130,10 @@ func cut(list []string, sep string) (before, after []string, found bool) {
 	return list, nil, false
 }
 
-// write puts one JSON object on stdout.
+// write puts one JSON object on stdout. What is not UTF-8, as a file's name may be, comes out with the replacement
+// character.
 func (a *app) write(v any) error {
-	b, err := json.Marshal(v, json.Deterministic(true), jsontext.Multiline(true), jsontext.WithIndent("  "))
+	b, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.Multiline(true), jsontext.WithIndent("  "))
 	if err == nil {
 		_, err = a.out.Write(append(b, '\n'))
 	}

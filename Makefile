@@ -1,6 +1,6 @@
 # make            libsealc2.so, its two shims with supraseal-c2's names, and the sealc2 command, into build/
 # make demo       prove a real 2 KiB sector through the Python binding (the first time, make its parameters)
-# make test       all tests; also test-race, bench
+# make test       all tests; also test-long, test-race, bench, fuzz
 # make wheel      a Python wheel with the library inside, into build/wheel/
 # make install    PREFIX=/usr/local, DESTDIR= for packagers
 #
@@ -14,6 +14,8 @@ GO ?= go
 PYTHON ?= python3
 PREFIX ?= /usr/local
 DESTDIR ?=
+FUZZTIME ?= 60s
+FUZZPARALLEL ?= 1
 BUILD := build
 LIB := $(BUILD)/libsealc2.so
 CLI := $(BUILD)/sealc2
@@ -28,7 +30,7 @@ FACE_CFLAGS := -O2 -g -DSEALC2_FACE=0x$(FACE)
 # Go asks git for the revision, and fails where git refuses the folder.
 GOFLAGS_BUILD := -trimpath -buildvcs=$(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: all lib shims cli params params-demo demo test vet test-go test-python test-race conformance bench wheel install clean
+.PHONY: all lib shims cli params params-demo demo test vet test-go test-python test-long fuzz test-race conformance bench wheel install clean
 
 all: lib shims cli
 
@@ -76,6 +78,21 @@ test-go: all params
 
 test-python: lib params-demo
 	$(TEST_ENV) $(PYTHON) -m unittest discover bindings/python/tests
+
+# With the tests that take minutes; one package at a time, since some need gigabytes.
+test-long: all params
+	SEALC2_LONG=1 $(TEST_ENV) $(GO) test -p 1 -timeout 6h ./...
+
+# Each fuzz target for FUZZTIME; then the canary, which must fail.
+fuzz:
+	@for package in $$($(GO) list ./engine/... ./bindings/...); do \
+	  targets=$$($(GO) test -list '^Fuzz' $$package); \
+	  for target in $$(grep '^Fuzz' <<< "$$targets" || true); do \
+	    echo "== $$package $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x -parallel $(FUZZPARALLEL) $$package; \
+	  done; \
+	done
+	$(GO) test ./tests/fuzz
 
 test-race: lib
 	CGO_CFLAGS="$(FACE_CFLAGS)" SEALC2_LIB=$(CURDIR)/$(LIB) $(GO) test -race -short -timeout 60m ./...

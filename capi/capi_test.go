@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"math/big"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -142,5 +144,29 @@ func TestSessions_Concurrent(t *testing.T) {
 	}
 	if len(handles.sessions) != 0 || handles.shared != nil {
 		t.Errorf("%d engines are open after shutdown, shared %v", len(handles.sessions), handles.shared)
+	}
+}
+
+// Each kind has a code that says what its callers knew it by.
+func TestErrnoOf(t *testing.T) {
+	open := status.Wrap(status.Params, "params.Open", "x", &fs.PathError{Op: "open", Path: "x", Err: syscall.ENOENT})
+	for _, c := range []struct {
+		err  error
+		want syscall.Errno
+	}{
+		{open, syscall.ENOENT},
+		{status.Wrap(status.Params, "engine.OpenSRS", "", open), syscall.ENOENT},
+		{status.New(status.Params, "params.Open", "h", "more", "less"), syscall.EINVAL},
+		{status.Wrap(status.Internal, "x", "", syscall.ENOENT), syscall.ENOTRECOVERABLE},
+		{errors.New("foreign"), syscall.ENOTRECOVERABLE},
+	} {
+		if got := errnoOf(c.err); got != c.want {
+			t.Errorf("%v: want %d, got %d", c.err, c.want, got)
+		}
+	}
+	for _, kind := range status.Kinds()[1:] {
+		if got := errnoOf(status.New(kind, "x", "", "", "")); got == 0 {
+			t.Errorf("%s has no code", kind)
+		}
 	}
 }

@@ -54,9 +54,15 @@ func s2Name() uint64 {
 
 // s2Guard is the whole of an export of sealc2_s2.h that can fail.
 func s2Guard(op string, failure *C.sealc2_s2_error, body func() error) {
-	if err := protect(op, body); err != nil {
+	code := syscall.ENOTRECOVERABLE // of a panic
+	err := protect(op, func() error {
+		err := body()
+		code = errnoOf(err)
+		return err
+	})
+	if err != nil {
 		text, length := cText(err)
-		C.sealc2_s2_fail(failure, C.int32_t(errnoOf(err)), text, length)
+		C.sealc2_s2_fail(failure, C.int32_t(code), text, length)
 	}
 }
 
@@ -106,6 +112,11 @@ func sealc2go_s2_srs_open(handle *C.uintptr_t, path C.sealc2_in_text, cache C.bo
 		if err != nil {
 			return err
 		}
+		defer func() {
+			if *handle == 0 {
+				srs.Close()
+			}
+		}()
 		s2.mu.Lock()
 		defer s2.mu.Unlock()
 		if cache {
@@ -337,8 +348,12 @@ type s2Job struct {
 
 // leave gives back what newS2Job took.
 func (j *s2Job) leave() {
-	j.request.SRS.Close()
-	j.session.calls.Done()
+	if j.request.SRS != nil {
+		j.request.SRS.Close()
+	}
+	if j.session != nil {
+		j.session.calls.Done()
+	}
 }
 
 func newS2Job(op string, provers C.sealc2_in_provers, n C.size_t, r, s C.sealc2_in_fr, srs C.uintptr_t, device C.int32_t, exclusion C.uintptr_t) (*s2Job, error) {
@@ -372,17 +387,22 @@ func newS2Job(op string, provers C.sealc2_in_provers, n C.size_t, r, s C.sealc2_
 	}
 	a.AllowDev = paramSource(environment, ".", devParamsEnv).AllowDev
 
+	ready := false
+	defer func() {
+		if !ready {
+			j.leave()
+		}
+	}()
 	if a.SRS, j.token, err = lookUp(op, uint64(srs), uint64(exclusion)); err != nil {
 		return nil, err
 	}
 	if j.session, err = useShared(); err != nil {
-		a.SRS.Close()
 		return nil, err
 	}
 	if device < -1 || device > 0 {
-		j.leave()
 		return nil, status.New(status.NoDevice, op, "device", "-1 for any, or 0 for "+j.session.engine.Device()+", the only one", fmt.Sprint(int32(device)))
 	}
+	ready = true
 	return j, nil
 }
 

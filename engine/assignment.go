@@ -55,11 +55,17 @@ func (e *Engine) OpenSRS(ctx context.Context, source ParamSource) (srs *SRS, err
 		s = &residentSet{set: params.Set{Params: path}, file: file, key: key, users: 1}
 		e.resident.addSet(s)
 	}
+	one, admitted := &SRS{set: s, home: e.resident}, false
+	defer func() {
+		if !admitted {
+			one.Close()
+		}
+	}()
 	if err := s.admit(ctx, "", policy); err != nil {
-		e.resident.putSet(s)
 		return nil, err
 	}
-	return &SRS{set: s, home: e.resident}, nil
+	admitted = true
+	return one, nil
 }
 
 // CanonicalPath is the absolute path of a file without links, or the path as it is where there is none.

@@ -16,7 +16,8 @@ import (
 func TestExample_FromInstalledTree(t *testing.T) {
 	prefix := t.TempDir()
 	run(t, 10*time.Minute, nil, "make", "-C", root, "install", "PREFIX="+prefix)
-	for _, name := range []string{"bin/sealc2", "lib/libsealc2.so", "lib/pkgconfig/sealc2.pc", "include/sealc2.h", "include/sealc2_ffi.h"} {
+	for _, name := range []string{"bin/sealc2", "lib/libsealc2.so", "lib/pkgconfig/sealc2.pc", "include/sealc2.h", "include/sealc2_ffi.h",
+		"include/sealc2_s2.h", "lib/libsealc2-s2.so", "lib/libsealc2-s2cuzk.so"} {
 		if info, err := os.Stat(filepath.Join(prefix, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -36,12 +36,33 @@ var comments = regexp.MustCompile(`(?s)/\*.*?\*/`)
 
 // headers is the public declarations without comments.
 func headers(t *testing.T) string {
-	return comments.ReplaceAllString(text(t, "include/sealc2.h")+text(t, "include/sealc2_ffi.h"), "")
+	return comments.ReplaceAllString(text(t, "include/sealc2.h")+text(t, "include/sealc2_ffi.h")+text(t, "include/sealc2_s2.h"), "")
+}
+
+// exported are the names that a library defines for others, sorted.
+func exported(t *testing.T, file *elf.File) (names []string) {
+	t.Helper()
+	symbols, err := file.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, symbol := range symbols {
+		if symbol.Section != elf.SHN_UNDEF {
+			names = append(names, symbol.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func openLibrary(t *testing.T) *elf.File {
 	t.Helper()
-	file, err := elf.Open(library)
+	return openELF(t, library)
+}
+
+func openELF(t *testing.T, path string) *elf.File {
+	t.Helper()
+	file, err := elf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,18 +76,7 @@ func TestSymbols_Exported(t *testing.T) {
 	if !slices.IsSorted(want) {
 		t.Error("exports.txt is not sorted")
 	}
-	symbols, err := openLibrary(t).DynamicSymbols()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, symbol := range symbols {
-		if symbol.Section != elf.SHN_UNDEF {
-			got = append(got, symbol.Name)
-		}
-	}
-	slices.Sort(got)
-	if !slices.Equal(got, want) {
+	if got := exported(t, openLibrary(t)); !slices.Equal(got, want) {
 		t.Errorf("exported %q, exports.txt has %q", got, want)
 	}
 	declared := regexp.MustCompile(`\b([a-z0-9_]+)\([^()]*(?:\[[^\]]*\][^()]*)*\);`).FindAllStringSubmatch(headers(t), -1)
@@ -169,8 +179,9 @@ func TestHeaders_WrongSignatureDoesNotCompile(t *testing.T) {
 	for _, body := range []string{
 		"int seal_commit_phase2(void);",
 		"sealc2_status sealc2_open(sealc2_config *config, sealc2_engine *engine, sealc2_error *err);",
+		"void sealc2_s2_srs_drop(const sealc2_s2_srs *srs);",
 	} {
-		program := "#include \"sealc2.h\"\n#include \"sealc2_ffi.h\"\n" + body + "\n"
+		program := "#include \"sealc2.h\"\n#include \"sealc2_ffi.h\"\n#include \"sealc2_s2.h\"\n" + body + "\n"
 		if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,8 @@
 /* Layouts that foreign callers were compiled against. Compiled as C11 and as C++17, never run.
- * filecoin-ffi's are those of its version 1.36; ours must not move once released. */
+ * filecoin-ffi's are those of its version 1.36, supraseal-c2's those of 0.1.2; ours must not move once released. */
 #include "sealc2.h"
 #include "sealc2_ffi.h"
+#include "sealc2_s2.h"
 
 #ifndef __cplusplus
 #define static_assert _Static_assert
@@ -24,6 +25,11 @@ SIZE(Result_bool_t, 32);
 AT(Result_bool_t, status_code, 0);
 AT(Result_bool_t, error_msg, 8);
 AT(Result_bool_t, value, 24);
+SIZE(slice_boxed_slice_boxed_uint8_t, 16);
+SIZE(Result_slice_boxed_slice_boxed_uint8_t, 40);
+AT(Result_slice_boxed_slice_boxed_uint8_t, value, 24);
+SIZE(Result_void_t, 24);
+AT(Result_void_t, error_msg, 8);
 SIZE(bool, 1);
 SIZE(FCPResponseStatus_t, 4);
 SIZE(RegisteredSealProof_t, 4);
@@ -79,3 +85,32 @@ SIZE(sealc2_stage, 48);
 AT(sealc2_stage, partition, 24);
 AT(sealc2_stage, start_ns, 32);
 AT(sealc2_stage, elapsed_ns, 40);
+
+SIZE(sealc2_s2_fr, 32);
+SIZE(sealc2_s2_fp, 48);
+SIZE(sealc2_s2_g1, 96);
+AT(sealc2_s2_g1, y, 48);
+SIZE(sealc2_s2_g2, 192);
+AT(sealc2_s2_g2, y, 96);
+SIZE(sealc2_s2_proof, 384);
+AT(sealc2_s2_proof, b, 96);
+AT(sealc2_s2_proof, c, 288);
+SIZE(sealc2_s2_srs, 8);
+SIZE(sealc2_s2_error, 16);
+AT(sealc2_s2_error, code, 0);
+AT(sealc2_s2_error, message, 8);
+SIZE(sealc2_s2_density, 24);
+AT(sealc2_s2_density, bits, 8);
+AT(sealc2_s2_density, ones, 16);
+SIZE(sealc2_s2_prover, 136);
+AT(sealc2_s2_prover, a_aux, 0);
+AT(sealc2_s2_prover, b_inp, 24);
+AT(sealc2_s2_prover, b_aux, 48);
+AT(sealc2_s2_prover, a, 72);
+AT(sealc2_s2_prover, b, 80);
+AT(sealc2_s2_prover, c, 88);
+AT(sealc2_s2_prover, abc_len, 96);
+AT(sealc2_s2_prover, inp, 104);
+AT(sealc2_s2_prover, inp_len, 112);
+AT(sealc2_s2_prover, aux, 120);
+AT(sealc2_s2_prover, aux_len, 128);

@@ -85,13 +85,7 @@ test-long: all params
 
 # Each fuzz target for FUZZTIME; then the canary, which must fail.
 fuzz:
-	@for package in $$($(GO) list ./engine/... ./bindings/...); do \
-	  targets=$$($(GO) test -list '^Fuzz' $$package); \
-	  for target in $$(grep '^Fuzz' <<< "$$targets" || true); do \
-	    echo "== $$package $$target"; \
-	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x -parallel $(FUZZPARALLEL) $$package; \
-	  done; \
-	done
+	GO=$(GO) tests/fuzz/run.sh $(FUZZTIME) $(FUZZPARALLEL) $$($(GO) list ./engine/... ./bindings/...)
 	$(GO) test ./tests/fuzz
 
 test-race: lib

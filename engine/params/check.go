@@ -15,6 +15,7 @@ import (
 
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/lanes"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -48,7 +49,8 @@ type CheckReport struct {
 
 // CheckBytes is the host memory that Check takes outside the Go heap at most.
 func CheckBytes(threads int) int64 {
-	return int64(max(threads, 1)) * (host.SliceBytes[bls.G2Affine](readChunk) + bucketRounds*host.SliceBytes[bls.G2Affine](1<<bucketBits))
+	threads = max(threads, 1)
+	return int64(threads)*host.SliceBytes[bls.G2Affine](readChunk) + bucketBytes(lanes.G2()[0], threads, bucketRounds, bucketBits)
 }
 
 // Check reads every point of the file and checks that it is on the curve, not infinity, and of order r. The order
@@ -146,21 +148,14 @@ var (
 
 // group is what differs between G1 and G2.
 type group[P any] struct {
-	chunks     []chunk
-	points     int
-	pointNs    float64
-	orderNs    float64
-	read       func(ctx context.Context, c chunk, dst []P) error
-	order      func(p *P) bool // of order r
-	newBuckets func(arena *host.Arena, bits int) buckets[P]
-	// sumOrder tells whether bucket j, summed over the sets of all threads, is of order r.
-	sumOrder func(sets []buckets[P], j int) bool
-}
-
-// buckets is g1Buckets or g2Buckets.
-type buckets[P any] interface {
-	add(points []P, at []uint16)
-	sum(j int) *P
+	chunks   []chunk
+	points   int
+	pointNs  float64
+	orderNs  float64
+	read     func(ctx context.Context, c chunk, dst []P) error
+	order    func(p *P) bool      // of order r
+	sumOrder func(parts []P) bool // whether the sum of points is
+	store    lanes.StoreKind[P]
 }
 
 // chunk is a run of points of one block.
@@ -189,16 +184,15 @@ func newG1Group(f *File, blocks []groth16.Block) *group[bls.G1Affine] {
 		read: func(ctx context.Context, c chunk, dst []bls.G1Affine) error {
 			return f.ReadG1(ctx, c.block, c.from, dst)
 		},
-		order:      (*bls.G1Affine).IsInSubGroup,
-		newBuckets: func(arena *host.Arena, bits int) buckets[bls.G1Affine] { return newG1Buckets(arena, bits) },
-		sumOrder: func(sets []buckets[bls.G1Affine], j int) bool {
+		order: (*bls.G1Affine).IsInSubGroup,
+		sumOrder: func(parts []bls.G1Affine) bool {
 			var sum bls.G1Jac
-			sum.FromAffine(sets[0].sum(j))
-			for _, set := range sets[1:] {
-				sum.AddMixed(set.sum(j))
+			for i := range parts {
+				sum.AddMixed(&parts[i])
 			}
 			return sum.Z.IsZero() || sum.IsInSubGroup()
 		},
+		store: lanes.G1()[0],
 	}
 	g.chunks, g.points = chunksOf(f, blocks)
 	return g
@@ -210,16 +204,15 @@ func newG2Group(f *File, blocks []groth16.Block) *group[bls.G2Affine] {
 		read: func(ctx context.Context, c chunk, dst []bls.G2Affine) error {
 			return f.ReadG2(ctx, c.from, dst)
 		},
-		order:      (*bls.G2Affine).IsInSubGroup,
-		newBuckets: func(arena *host.Arena, bits int) buckets[bls.G2Affine] { return newG2Buckets(arena, bits) },
-		sumOrder: func(sets []buckets[bls.G2Affine], j int) bool {
+		order: (*bls.G2Affine).IsInSubGroup,
+		sumOrder: func(parts []bls.G2Affine) bool {
 			var sum bls.G2Jac
-			sum.FromAffine(sets[0].sum(j))
-			for _, set := range sets[1:] {
-				sum.AddMixed(set.sum(j))
+			for i := range parts {
+				sum.AddMixed(&parts[i])
 			}
 			return sum.Z.IsZero() || sum.IsInSubGroup()
 		},
+		store: lanes.G2()[0],
 	}
 	g.chunks, g.points = chunksOf(f, blocks)
 	return g
@@ -242,23 +235,19 @@ func checkGroup[P any](ctx context.Context, c *checker, g *group[P]) error {
 		})
 	}
 	threads := min(c.threads, len(g.chunks))
-	arena, err := host.NewArena(int64(threads*c.rounds) * host.SliceBytes[P](1<<c.bucketBits))
+	arena, err := host.NewArena(bucketBytes(g.store, threads, c.rounds, c.bucketBits))
 	if err != nil {
 		return err
 	}
 	defer arena.Close()
-	sets := make([][]buckets[P], c.rounds) // by round and thread
-	for round := range sets {
-		for range threads {
-			sets[round] = append(sets[round], g.newBuckets(arena, c.bucketBits))
-		}
-	}
+	sets := newBuckets(arena, g.store, threads, c.rounds, c.bucketBits)
 	err = eachChunk(ctx, c, g, func(thread int, at chunk, points []P) error {
 		defer c.advance(float64(len(points)) * g.pointNs)
 		var choice [readChunk]uint16
-		for round := range sets {
+		sets[thread].load(points)
+		for round := range c.rounds {
 			c.choose(round, at, choice[:len(points)])
-			sets[round][thread].add(points, choice[:len(points)])
+			sets[thread].add(round, choice[:len(points)])
 		}
 		return nil
 	})
@@ -325,7 +314,7 @@ func (c *checker) choose(round int, at chunk, choice []uint16) {
 }
 
 // badBuckets checks the order of every bucket sum of every round.
-func badBuckets[P any](ctx context.Context, c *checker, g *group[P], sets [][]buckets[P]) (bad [][]bool, failed bool, err error) {
+func badBuckets[P any](ctx context.Context, c *checker, g *group[P], sets []*buckets[P]) (bad [][]bool, failed bool, err error) {
 	const run = 256 // buckets between two looks at the context
 	count := 1 << c.bucketBits
 	bad = make([][]bool, c.rounds)
@@ -340,8 +329,12 @@ func badBuckets[P any](ctx context.Context, c *checker, g *group[P], sets [][]bu
 		}
 		round, from := task/runs, task%runs*run
 		to := min(from+run, count)
+		parts := make([]P, len(sets))
 		for j := from; j < to; j++ {
-			if !g.sumOrder(sets[round], j) {
+			for thread, set := range sets {
+				parts[thread] = set.sum(round, j)
+			}
+			if !g.sumOrder(parts) {
 				bad[round][j] = true
 				any.Store(true)
 			}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/lanes"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -176,7 +177,7 @@ func TestCheck_Cancelling(t *testing.T) {
 // Goal: bucket sums are the sums of their points, also where points meet in a batch, repeat or cancel.
 // Method: few buckets and points of all orders, against the library's addition.
 func TestBuckets(t *testing.T) {
-	const bits, n = 3, 3000
+	const threads, rounds, bits, n = 2, 2, 3, 3000
 	f := mustOpen(t, vectors+"tiny/tiny-1024/params.bin")
 	g1, g2 := make([]bls.G1Affine, n), make([]bls.G2Affine, n)
 	if err := f.ReadG1(context.Background(), groth16.BlockH, 0, g1[:f.Len(groth16.BlockH)]); err != nil {
@@ -206,16 +207,19 @@ func TestBuckets(t *testing.T) {
 			g1[i], g2[i] = three, twist
 		}
 	}
-	arena, err := host.NewArena(host.SliceBytes[bls.G1Affine](1<<bits) + host.SliceBytes[bls.G2Affine](1<<bits))
+	kind1, kind2 := lanes.G1()[0], lanes.G2()[0]
+	arena, err := host.NewArena(bucketBytes(kind1, threads, rounds, bits) + bucketBytes(kind2, threads, rounds, bits))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer arena.Close()
-	b1, b2 := newG1Buckets(arena, bits), newG2Buckets(arena, bits)
+	b1, b2 := newBuckets(arena, kind1, threads, rounds, bits)[1], newBuckets(arena, kind2, threads, rounds, bits)[1]
 	for from := 0; from < n; from += 700 {
 		to := min(from+700, n)
-		b1.add(g1[from:to], choice[from:to])
-		b2.add(g2[from:to], choice[from:to])
+		b1.load(g1[from:to])
+		b2.load(g2[from:to])
+		b1.add(1, choice[from:to])
+		b2.add(1, choice[from:to])
 	}
 	for j := range 1 << bits {
 		var want1 bls.G1Jac
@@ -230,7 +234,7 @@ func TestBuckets(t *testing.T) {
 		var a2 bls.G2Affine
 		a1.FromJacobian(&want1)
 		a2.FromJacobian(&want2)
-		if a1 != *b1.sum(j) || a2 != *b2.sum(j) {
+		if a1 != b1.sum(1, j) || a2 != b2.sum(1, j) {
 			t.Errorf("bucket %d: another sum", j)
 		}
 	}
@@ -242,11 +246,12 @@ func TestBuckets(t *testing.T) {
 		points []bls.G1Affine
 		want   bls.G1Affine
 	}{{[]bls.G1Affine{p, minus}, bls.G1Affine{}}, {[]bls.G1Affine{p, minus, p}, p}, {[]bls.G1Affine{p, p, minus}, p}} {
-		*b1.sum(5) = bls.G1Affine{}
+		b1.store.Clear(b1.first+5, b1.first+6)
 		for i := range c.points {
-			b1.add(c.points[i:i+1], []uint16{5})
+			b1.load(c.points[i : i+1])
+			b1.add(0, []uint16{5})
 		}
-		if *b1.sum(5) != c.want {
+		if b1.sum(0, 5) != c.want {
 			t.Errorf("%d points: another sum", len(c.points))
 		}
 	}
@@ -514,7 +519,8 @@ func BenchmarkBuckets(b *testing.B) {
 	mul := mulNs()
 	c := smallChecker(f, 1, bucketBits, 0)
 	var choice [readChunk]uint16
-	arena, err := host.NewArena(3 * host.SliceBytes[bls.G2Affine](1<<bucketBits))
+	kind1, kind2 := lanes.G1()[0], lanes.G2()[0]
+	arena, err := host.NewArena(bucketBytes(kind1, 1, 1, bucketBits) + bucketBytes(kind2, 1, 1, bucketBits))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -524,11 +530,12 @@ func BenchmarkBuckets(b *testing.B) {
 		if err := f.ReadG1(ctx, groth16.BlockL, 0, points); err != nil {
 			b.Fatal(err)
 		}
-		buckets := newG1Buckets(arena, bucketBits)
+		buckets := newBuckets(arena, kind1, 1, 1, bucketBits)[0]
 		n, start := 0, cpuNs()
 		for b.Loop() {
 			c.choose(0, chunk{from: n}, choice[:len(points)])
-			buckets.add(points, choice[:len(points)])
+			buckets.load(points)
+			buckets.add(0, choice[:len(points)])
 			n++
 		}
 		start.report(b, len(points), "addition", 6*mul)
@@ -538,11 +545,12 @@ func BenchmarkBuckets(b *testing.B) {
 		if err := f.ReadG2(ctx, 0, points); err != nil {
 			b.Fatal(err)
 		}
-		buckets := newG2Buckets(arena, bucketBits)
+		buckets := newBuckets(arena, kind2, 1, 1, bucketBits)[0]
 		n, start := 0, cpuNs()
 		for b.Loop() {
 			c.choose(0, chunk{from: n}, choice[:len(points)])
-			buckets.add(points, choice[:len(points)])
+			buckets.load(points)
+			buckets.add(0, choice[:len(points)])
 			n++
 		}
 		start.report(b, len(points), "addition", 17*mul)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -104,9 +105,7 @@ func (a *app) run(ctx context.Context, args []string) (code int) {
 	if asStatus(err).Kind == status.Caller {
 		code = exitUsage
 	}
-	if a.json {
-		a.write(newErrorJSON(err, code))
-	} else {
+	if !a.json || a.write(newErrorJSON(err, code)) != nil {
 		fmt.Fprintf(a.con.w, "sealc2: %s\n", err)
 	}
 	return code
@@ -134,11 +133,16 @@ func cut(list []string, sep string) (before, after []string, found bool) {
 // character.
 func (a *app) write(v any) error {
 	b, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.Multiline(true), jsontext.WithIndent("  "))
-	if err == nil {
-		_, err = a.out.Write(append(b, '\n'))
-	}
 	if err != nil {
 		return status.Wrap(status.Internal, "cli.Write", "stdout", err)
+	}
+	return a.print(append(b, '\n'))
+}
+
+// print writes to stdout, where a full disk or a closed pipe must not pass for success.
+func (a *app) print(text []byte) error {
+	if _, err := a.out.Write(text); err != nil {
+		return fileError("cli.Write", "stdout", err)
 	}
 	return nil
 }
@@ -148,8 +152,9 @@ func (a *app) result(v any, text func(w io.Writer)) error {
 	if a.json {
 		return a.write(v)
 	}
-	text(a.out)
-	return nil
+	var b bytes.Buffer
+	text(&b)
+	return a.print(b.Bytes())
 }
 
 // config says what the engine may use, from the flags and the environment.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -606,6 +607,31 @@ func TestSetup_Refused(t *testing.T) {
 	}
 	if names, err := os.ReadDir(out); err != nil || len(names) != 0 {
 		t.Errorf("left behind: %v, %v", names, err)
+	}
+}
+
+// fullDisk is a stdout that takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// Goal: a result that could not be written is no success, as text and as JSON; nor is a proof.
+func TestRun_FullDisk(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"circuit", "digest", "--shape", "2KiB"}} {
+		var errs bytes.Buffer
+		a := &app{out: fullDisk{}, con: &console{w: &errs}, getenv: func(string) string { return "" }}
+		if code := a.run(t.Context(), args); code != exitRefused {
+			t.Errorf("%q: exit code %d", args, code)
+		}
+		if !strings.Contains(errs.String(), "stdout: no space left") {
+			t.Errorf("%q: %q", args, errs.String())
+		}
+	}
+	f := &fakeProver{result: &engine.ProveResult{Proof: make([]byte, 192)}}
+	w := world{stdin: []byte("the C1"), open: f.open}
+	code, stdout, _ := w.run(t.Context(), "prove", "--json", "--c1", "-", "--out", "/dev/full")
+	if v := object(t, stdout); code != exitRefused || v["kind"] != "input" || !strings.Contains(v["message"].(string), "no space left") {
+		t.Errorf("--out: %d, %v", code, v)
 	}
 }
 

@@ -6,8 +6,10 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -129,6 +131,9 @@ func (d *device) Slots() int   { return 1 }
 func Open(config Config) (e *Engine, err error) {
 	const op = "engine.Open"
 	defer status.Recover(op, &err)
+	if sink := config.Log; sink != nil {
+		config.Log = func(level, text string) { sink(level, oneLine(text)) }
+	}
 	limits, err := host.ThisMachine().Limits(config.Threads, config.HostBytes)
 	if err != nil {
 		return nil, err
@@ -154,6 +159,22 @@ func Open(config Config) (e *Engine, err error) {
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.log("info", "device %s (%s): %s; %s", e.device.name, why, limits, host.CPU())
 	return e, nil
+}
+
+// oneLine escapes what could end a line or steer a terminal: paths come from callers, and a log is read by others.
+func oneLine(text string) string {
+	if !strings.ContainsFunc(text, unicode.IsControl) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsControl(r) {
+			fmt.Fprintf(&b, `\x%02x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // log hands one line to the configured sink.

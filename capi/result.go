@@ -23,11 +23,19 @@ func cText(err error) (C.sealc2_in_bytes, C.size_t) {
 	if err == nil {
 		return nil, 0
 	}
-	text := err.Error()
-	if text == "" {
-		text = status.KindOf(err).String()
-	}
+	text := textOf(err)
 	return (C.sealc2_in_bytes)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text))
+}
+
+// textOf is an error's text. It is made outside the guard, so it answers for itself.
+func textOf(err error) (text string) {
+	text = "an error whose text cannot be made"
+	var broken error
+	defer status.Recover("capi.textOf", &broken)
+	if made := err.Error(); made != "" {
+		return made
+	}
+	return status.KindOf(err).String()
 }
 
 // borrow returns the caller's memory as a slice, valid until the export returns. Nil with length 0 is empty.

@@ -106,21 +106,10 @@ func (b *Budget) acquire(ctx context.Context, op string, queue *list.List, needs
 	if err := ctx.Err(); err != nil {
 		return status.Wrap(status.Cancelled, op, "", err)
 	}
-	b.mu.Lock()
-	first := b.growing.Len() == 0 && (queue == &b.growing || b.waiting.Len() == 0)
-	if first && b.used.Plus(needs).within(b.ceiling) {
-		b.take(needs)
-		b.mu.Unlock()
-		return nil
+	w, place, err := b.enqueue(op, queue, needs)
+	if w == nil || err != nil {
+		return err
 	}
-	if queue == &b.growing && b.growing.Len() > 0 {
-		b.mu.Unlock()
-		return status.New(status.Internal, op, "budget", "one reservation that grows", "a second one")
-	}
-	w := &waiter{needs: needs, granted: make(chan struct{})}
-	place := queue.PushBack(w)
-	b.mu.Unlock()
-
 	select {
 	case <-w.granted:
 		return nil
@@ -138,10 +127,27 @@ func (b *Budget) acquire(ctx context.Context, op string, queue *list.List, needs
 	return status.Wrap(status.Cancelled, op, "", ctx.Err())
 }
 
+// enqueue takes needs where nobody waits before them and they fit, and returns nil; else it puts them into queue.
+func (b *Budget) enqueue(op string, queue *list.List, needs Needs) (*waiter, *list.Element, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	first := b.growing.Len() == 0 && (queue == &b.growing || b.waiting.Len() == 0)
+	if first && b.used.Plus(needs).within(b.ceiling) {
+		b.take(needs)
+		return nil, nil, nil
+	}
+	if queue == &b.growing && b.growing.Len() > 0 {
+		return nil, nil, status.New(status.Internal, op, "budget", "one reservation that grows", "a second one")
+	}
+	w := &waiter{needs: needs, granted: make(chan struct{})}
+	return w, queue.PushBack(w), nil
+}
+
 // take books needs; the caller holds mu and has seen that they fit.
 func (b *Budget) take(needs Needs) {
-	b.used = b.used.Plus(needs)
-	status.Check(b.used.within(b.ceiling), "host.Budget", "use below the ceiling")
+	used := b.used.Plus(needs)
+	status.Check(used.within(b.ceiling), "host.Budget", "use below the ceiling")
+	b.used = used
 	b.peak.HostBytes = max(b.peak.HostBytes, b.used.HostBytes)
 	b.peak.DeviceBytes = max(b.peak.DeviceBytes, b.used.DeviceBytes)
 	b.peak.Threads = max(b.peak.Threads, b.used.Threads)

@@ -48,10 +48,15 @@ func (plainRows) DIF(buf []uint64, size int, twiddles []uint64) {
 	for m, step := size/2, 1; m > 0; m, step = m/2, step*2 {
 		for base := 0; base < size; base += 2 * m {
 			for j := range m {
-				x, y := b[(base+j)*Width:][:Width], b[(base+j+m)*Width:][:Width]
-				f := &w[j*step]
+				x, y := butterflyRows(b, base+j, m)
 				for l := range Width {
 					fr.Butterfly(&x[l], &y[l])
+				}
+				if j == 0 { // a factor of one: two layers' worth of them in all
+					continue
+				}
+				f := &w[j*step]
+				for l := range Width {
 					y[l].Mul(&y[l], f)
 				}
 			}
@@ -64,15 +69,24 @@ func (plainRows) DIT(buf []uint64, size int, twiddles []uint64) {
 	for m, step := 1, size/2; m < size; m, step = m*2, step/2 {
 		for base := 0; base < size; base += 2 * m {
 			for j := range m {
-				x, y := b[(base+j)*Width:][:Width], b[(base+j+m)*Width:][:Width]
-				f := &w[j*step]
+				x, y := butterflyRows(b, base+j, m)
+				if j > 0 {
+					f := &w[j*step]
+					for l := range Width {
+						y[l].Mul(&y[l], f)
+					}
+				}
 				for l := range Width {
-					y[l].Mul(&y[l], f)
 					fr.Butterfly(&x[l], &y[l])
 				}
 			}
 		}
 	}
+}
+
+// butterflyRows are row i and the row m behind it.
+func butterflyRows(b []fr.Element, i, m int) (x, y *[Width]fr.Element) {
+	return (*[Width]fr.Element)(b[i*Width:]), (*[Width]fr.Element)(b[(i+m)*Width:])
 }
 
 func (plainRows) Scale(buf []uint64, size int, factors []uint64) {

@@ -71,16 +71,17 @@ func (v *vectors) expand(ctx context.Context, arena *host.Arena) error {
 	one := fr.One()
 	err := parallel(ctx, v.threads, (words+classifyRun-1)/classifyRun, func(_, task int) error {
 		for w := task * classifyRun; w < min((task+1)*classifyRun, words); w++ {
+			// Zeros and ones come in no order that a branch could learn.
 			var ones, nums uint64
 			for i, last := w<<6, min(w<<6+64, len(aux)); i < last; i++ {
-				switch x := &aux[i]; {
-				case x.IsZero():
-				case *x == one:
-					ones |= 1 << (i & 63)
-				case !groth16.Reduced(x):
+				x := &aux[i]
+				notZero := x[0] | x[1] | x[2] | x[3]
+				notOne := x[0] ^ one[0] | x[1] ^ one[1] | x[2] ^ one[2] | x[3] ^ one[3]
+				notZero, notOne = (notZero|-notZero)>>63, (notOne|-notOne)>>63
+				ones |= (1 ^ notOne) << (i & 63)
+				nums |= (notZero & notOne) << (i & 63)
+				if !groth16.Reduced(x) {
 					return unreduced("aux", i, x)
-				default:
-					nums |= 1 << (i & 63)
 				}
 			}
 			v.ones.Words[w], v.nums.Words[w] = ones, nums

@@ -63,6 +63,11 @@ type errorJSON struct {
 	Exit    int    `json:"exit_code"`
 }
 
+// helpJSON is the help of a command under --json.
+type helpJSON struct {
+	Help string `json:"help"`
+}
+
 // newErrorJSON takes an error apart. The innermost Error that says where is the most telling; the kind is
 // the outermost one's.
 func newErrorJSON(err error, code int) *errorJSON {
@@ -89,11 +94,9 @@ func asStatus(err error) *status.Error {
 
 // run executes one command and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) (code int) {
-	// A flag error comes before --json has been parsed, and must be JSON all the same.
-	before, _, _ := cut(args, "--")
-	a.json = slices.Contains(before, "--json") || slices.Contains(before, "--json=true")
-
+	a.json = wantsJSON(args)
 	err := a.execute(ctx, args)
+	a.json = a.json || wantsJSON(args) // a bad value of --json has switched it off
 	a.con.finish()
 	switch {
 	case err == nil:
@@ -119,6 +122,16 @@ func (a *app) execute(ctx context.Context, args []string) (err error) {
 	root.SetOut(a.out)
 	root.SetErr(a.con.w)
 	return root.ExecuteContext(ctx)
+}
+
+// wantsJSON looks for --json ahead of the parser: wrong usage left of it must be JSON all the same.
+func wantsJSON(args []string) bool {
+	before, _, _ := cut(args, "--")
+	return slices.ContainsFunc(before, func(arg string) bool {
+		value, given := strings.CutPrefix(arg, "--json=")
+		on, err := strconv.ParseBool(value)
+		return arg == "--json" || given && (on || err != nil)
+	})
 }
 
 // cut splits a list around the first sep.
@@ -212,10 +225,18 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(flagError)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if !a.json {
+			help(c, args)
+			return
+		}
+		a.write(helpJSON{strings.TrimSpace(c.Long + "\n\n" + c.UsageString())})
+	})
 	a.device = choice{value: "auto", legal: []string{"cpu", "auto"}}
 	a.level = choice{value: "warn", legal: logLevels}
 	flags := root.PersistentFlags()
-	flags.BoolVar(&a.json, "json", false, "write one JSON object to stdout, errors included")
+	flags.BoolVar(&a.json, "json", a.json, "write one JSON object to stdout, errors included")
 	flags.IntVar(&a.threads, "threads", 0, "CPU threads; 0: RAYON_NUM_THREADS, then the affinity mask and cgroup limit")
 	flags.StringVar(&a.memory, "memory", "", "host memory budget, as 16GiB; empty: the cgroup limit or the machine's memory")
 	flags.Var(&a.level, "log", "log lines on stderr up to this level")
@@ -258,6 +279,13 @@ func flagError(c *cobra.Command, err error) error {
 		return usage(c.CommandPath(), "one of "+strings.Join(names, ", "), err.Error())
 	case errors.As(err, &invalid):
 		want := invalid.Unwrap().Error()
+		var number *strconv.NumError
+		if errors.As(err, &number) {
+			want = "a value of type " + invalid.GetFlag().Value.Type()
+			if errors.Is(err, strconv.ErrRange) {
+				want += " in its range"
+			}
+		}
 		return usage("--"+invalid.GetFlag().Name, want, strconv.Quote(invalid.GetValue()))
 	}
 	return usage(c.CommandPath(), "", err.Error())

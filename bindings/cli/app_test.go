@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -119,7 +120,8 @@ func TestUsage(t *testing.T) {
 		{"circuit digest --shape", "--shape"},
 		{"circuit digest --shape 2KiB extra", "extra"},
 		{"circuit digest --shape 2KiB --threads -1", "--threads: want 0 or more"},
-		{"circuit digest --shape 2KiB --threads x", "--threads"},
+		{"circuit digest --shape 2KiB --threads x", `--threads: want a value of type int, got "x"`},
+		{"circuit digest --shape 2KiB --threads 99999999999999999999", "--threads: want a value of type int in its range"},
 		{"circuit digest --shape 2KiB --memory 5parsecs", "KiB, MiB, GiB, TiB"},
 		{"circuit digest --shape 2KiB --log loud", "error, warn, info, debug"},
 		{"witness digest", `"c1"`},
@@ -134,7 +136,7 @@ func TestUsage(t *testing.T) {
 		{"prove --c1 x --out y --r " + long + "0", "[r s]"},
 		{"prove --c1 x --out y --r " + long + " --s " + long, "64 hex digits"},
 		{"verify --c1 x", `"proof"`},
-		{"params check", "1 arg"},
+		{"params check", "one FILE or DIR"},
 		{"params check x --shape 1", "2KiB"},
 		{"version --nonsense", "--json"},
 	}
@@ -144,11 +146,36 @@ func TestUsage(t *testing.T) {
 		if code != exitUsage || !strings.Contains(stderr, c.want) || stdout != "" {
 			t.Errorf("%q: want exit code 2 and %q on stderr, got %d, stdout %q, stderr %q", c.args, c.want, code, stdout, stderr)
 		}
-		code, stdout, stderr = world{}.run(t.Context(), append([]string{"--json"}, args...)...)
-		v := object(t, stdout)
-		message, _ := v["message"].(string)
-		if code != exitUsage || v["kind"] != "caller" || v["exit_code"] != 2.0 || !strings.Contains(message, c.want) || stderr != "" {
-			t.Errorf("%q --json: want a caller error with %q, got %d, %v, stderr %q", c.args, c.want, code, v, stderr)
+		for _, all := range [][]string{append([]string{"--json"}, args...), append(slices.Clip(args), "--json")} {
+			code, stdout, stderr = world{}.run(t.Context(), all...)
+			v := object(t, stdout)
+			message, _ := v["message"].(string)
+			// A flag at the end without its value takes --json for it.
+			if code != exitUsage || v["kind"] != "caller" || v["exit_code"] != 2.0 || !strings.Contains(message, c.want) || stderr != "" {
+				t.Errorf("%q: want a caller error with %q, got %d, %v, stderr %q", all, c.want, code, v, stderr)
+			}
+		}
+	}
+}
+
+// Goal: whatever becomes of --json itself, stdout is one object where it was asked for, and text where not.
+func TestUsage_JSON(t *testing.T) {
+	for args, want := range map[string]bool{
+		"version extra --json=1": true, "version extra --json=maybe": true, "prove --out --json": true,
+		"version extra --json=false": false, "params check x y -- --json": false,
+	} {
+		code, stdout, _ := world{}.run(t.Context(), strings.Fields(args)...)
+		if code != exitUsage || (stdout != "") != want {
+			t.Errorf("%q: got %d, %q", args, code, stdout)
+		}
+		if want {
+			object(t, stdout)
+		}
+	}
+	for _, args := range []string{"--json --help", "prove -h --json", "--json help prove"} {
+		code, stdout, _ := world{}.run(t.Context(), strings.Fields(args)...)
+		if help, _ := object(t, stdout)["help"].(string); code != exitDone || !strings.Contains(help, "Usage:") {
+			t.Errorf("%q: got %d, %q", args, code, stdout)
 		}
 	}
 }

@@ -64,7 +64,12 @@ func (a *app) paramsCommand() *cobra.Command {
 			"production key the hash must be the published one.\n\n" +
 			"That the points of a file passed is remembered for as long as the file does not change, in\n" +
 			"$XDG_CACHE_HOME/sealc2 (~/.cache/sealc2). --again checks them all the same.",
-		Args: cobra.ExactArgs(1),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(c.CommandPath(), "one FILE or DIR", fmt.Sprintf("%d", len(args)))
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			limits, err := a.limits()
 			if err != nil {

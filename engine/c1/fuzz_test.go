@@ -95,6 +95,15 @@ func FuzzParse(f *testing.F) {
 		f.Add(bytes.ReplaceAll(data, []byte(`,"_h":null`), []byte(` , "x":{"_h":[1.5e3]}`)), c.name == "porep-32k")
 		f.Add([]byte(`{"SectorNum":1,"Phase1Out":"`+base64.StdEncoding.EncodeToString(data)+`","SectorSize":2048}`), false)
 	}
+	// Small ones, which take the fuzzer to other places: each lacks something.
+	for _, small := range []string{
+		`{}`, `{"vanilla_proofs":[]}`, `{"vanilla_proofs":{"StackedDrg2KiBV1":[[]]},"registered_proof":"StackedDrg2KiBV1_1"}`,
+		`{"registered_proof":"StackedDrg2KiBV1_1","vanilla_proofs":{"StackedDrg2KiBV1":[[{"comm_d_proofs":{"data":{"Single":{"root":[1`,
+		`{"comm_r":[255,256],"comm_d":[-0],"replica_id":[1.5],"seed":[1e2],"ticket":["\ud83d\ude00"]}`,
+		`{"Phase1Out":"e30=","SectorNum":18446744073709551616}`, `{"Phase1Out":"eyJQaGFzZTFPdXQiOiJlMzA9In0="}`, `{"\u0076anilla_proofs":null,"vanilla_proofs":null}`,
+	} {
+		f.Add([]byte(small), false)
+	}
 	files := map[bool][]byte{false: readVector(f, "porep-16k", "statement.json"), true: readVector(f, "porep-32k", "statement.json")}
 	f.Fuzz(func(t *testing.T, data []byte, large bool) {
 		options := Options{}

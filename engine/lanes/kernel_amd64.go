@@ -5,7 +5,7 @@ import "github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 // ifmaRows is the Kernel for AVX-512 IFMA: a row is eight elements in limbs of 52 bits. Values stay in
 // gnark-crypto's form (x 2^256); constants are x 2^260, so that a product of a value and a constant, which
 // divides by 2^260, is a value again. A product of two values is short of a factor 2^4.
-// Values in a buffer are below 36 r, see the bounds at rowsDIF and rowsDIT in gen.go.
+// Values in a buffer are below 36 r, see the bounds at rowsDIF and rowsDIT in gen_rows.go.
 type ifmaRows struct{}
 
 // frRowWords is the size of a row.

@@ -3,15 +3,18 @@ module github.com/sealc2/sealc2
 go 1.26.8
 
 require (
-	github.com/aead/chacha20 v0.0.0-20180709150244-8b13a72661da // indirect
+	github.com/aead/chacha20 v0.0.0-20180709150244-8b13a72661da
+	github.com/consensys/gnark-crypto v0.22.0
+	github.com/go-json-experiment/json v1.27.2
+	github.com/klauspost/cpuid/v2 v2.4.2
+	github.com/spf13/cobra v1.10.2
+	github.com/spf13/pflag v1.0.9
+	golang.org/x/crypto v0.59.0
+	golang.org/x/sync v0.25.0
+	golang.org/x/sys v0.50.0
+)
+
+require (
 	github.com/bits-and-blooms/bitset v1.25.0 // indirect
-	github.com/consensys/gnark-crypto v0.22.0 // indirect
-	github.com/go-json-experiment/json v1.27.2 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
-	github.com/klauspost/cpuid/v2 v2.4.2 // indirect
-	github.com/spf13/cobra v1.10.2 // indirect
-	github.com/spf13/pflag v1.0.9 // indirect
-	golang.org/x/crypto v0.59.0 // indirect
-	golang.org/x/sync v0.25.0 // indirect
-	golang.org/x/sys v0.50.0 // indirect
 )

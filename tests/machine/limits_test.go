@@ -64,9 +64,9 @@ func TestAffinity(t *testing.T) {
 func TestRayonNumThreads(t *testing.T) {
 	all := limits{threads: fmt.Sprint(cpus(t)), threadsFrom: "affinity mask"}
 	for value, want := range map[string]limits{
-		"1": {threads: "1", threadsFrom: "configured"}, "4096": all, "0": all, "": all, "many": all, "-1": all,
+		"1": {threads: "1", threadsFrom: "configured"}, " 1 ": {threads: "1", threadsFrom: "configured"}, "4096": all, "0": all, "": all, "many": all, "-1": all,
 	} {
-		if value == "1" && cpus(t) == 1 {
+		if strings.TrimSpace(value) == "1" && cpus(t) == 1 {
 			want = all // no less than there are
 		}
 		for face, got := range faces(t, []string{"RAYON_NUM_THREADS=" + value}) {

@@ -1,6 +1,7 @@
 # make            libsealc2.so, its two shims with supraseal-c2's names, and the sealc2 command, into build/
 # make demo       prove a real 2 KiB sector through the Python binding (the first time, make its parameters)
 # make test       all tests; also test-long, test-race, bench, fuzz
+# make test-rust  the Rust crates, and the reference (filecoin-proofs, bellperson) proving through them
 # make wheel      a Python wheel with the library inside, into build/wheel/
 # make install    PREFIX=/usr/local, DESTDIR= for packagers
 #
@@ -30,7 +31,7 @@ FACE_CFLAGS := -O2 -g -DSEALC2_FACE=0x$(FACE)
 # Go asks git for the revision, and fails where git refuses the folder.
 GOFLAGS_BUILD := -trimpath -buildvcs=$(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: all lib shims cli params params-demo demo test vet test-go test-python test-long fuzz test-race conformance bench wheel install clean
+.PHONY: all lib shims cli params params-demo demo test vet test-go test-python test-long fuzz test-rust test-race conformance bench wheel install clean
 
 all: lib shims cli
 
@@ -87,6 +88,11 @@ test-long: all params
 fuzz:
 	GO=$(GO) tests/fuzz/run.sh $(FUZZTIME) $(FUZZPARALLEL) $$($(GO) list ./engine/... ./bindings/...)
 	$(GO) test ./tests/fuzz
+
+# The first time it compiles the reference with its CUDA kernels, which takes minutes. SEALC2_SOAK=200 adds a soak test.
+test-rust: export CARGO_TARGET_DIR ?= $(CACHE)/cargo-target
+test-rust: lib params-demo
+	$(TEST_ENV) CUDA_FOLDER="$(CACHE)/cuda" tests/rust/run.sh
 
 test-race: lib
 	CGO_CFLAGS="$(FACE_CFLAGS)" SEALC2_LIB=$(CURDIR)/$(LIB) $(GO) test -race -short -timeout 60m ./...

@@ -2,11 +2,15 @@
 pub mod cases;
 pub mod digest;
 pub mod fast;
+pub mod other;
 pub mod post;
+#[cfg(feature = "prover")]
+pub mod prove;
 pub mod record;
 pub mod seal;
 pub mod setup;
 pub mod shapes;
+#[cfg(feature = "prover")]
 pub mod tiny;
 pub mod util;
 pub mod vectors;

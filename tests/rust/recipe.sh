@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Follows docs/replace-supraseal.md with a small program: a lock file of the registry's crate, the patch, the way back.
+set -euo pipefail
+crate=$(cd "$(dirname "$0")/../../bindings/rust/supraseal-c2" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+mkdir src
+cat >Cargo.toml <<'TOML'
+[package]
+name = "recipe"
+version = "0.1.0"
+edition = "2021"
+
+[dependencies]
+supraseal-c2 = "^0.1.0"
+TOML
+cp Cargo.toml stock.toml
+cat >src/main.rs <<'RUST'
+fn main() {
+    match supraseal_c2::SRS::try_new("no-such.params".into(), false) {
+        Ok(_) => println!("opened"),
+        Err(e) => println!("{}", e),
+    }
+}
+RUST
+fail() { echo "recipe: $*" >&2; exit 1; }
+version() { cargo tree --quiet --depth 0 --edges normal --package supraseal-c2; }
+
+cargo generate-lockfile --quiet
+[[ $(version) == "supraseal-c2 v0.1.2" ]] || fail "want the registry's 0.1.2, got $(version)"
+
+printf '\n[patch.crates-io]\nsupraseal-c2 = { path = "%s" }\n' "$crate" >>Cargo.toml
+if cargo metadata --locked --format-version 1 >/dev/null 2>locked.err; then
+    fail "--locked took a lock file of the registry's crate"
+fi
+grep -q 'lock file' locked.err || fail "--locked failed for another reason: $(cat locked.err)"
+cargo update --quiet --package supraseal-c2
+[[ $(version) == "supraseal-c2 v0.1.3 ($crate)" ]] || fail "want 0.1.3 of $crate, got $(version)"
+
+answer=$(SEALC2_LIB=/nonexistent cargo run --quiet --locked)
+[[ $answer == "sealc2: cannot load /nonexistent (SEALC2_LIB)"* ]] || fail "without the library: $answer"
+answer=$(cargo run --quiet --locked)
+[[ $answer == *no-such.params* ]] || fail "with the library: $answer"
+
+# Without the patch there is no supraseal-c2 in the lock file to update; any command that may write it finds 0.1.2.
+cp stock.toml Cargo.toml
+[[ $(version) == "supraseal-c2 v0.1.2" ]] || fail "the way back gave $(version)"
+echo "recipe: as written"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -48,22 +47,6 @@ func admitFile(ctx context.Context, f *File, set Set, policy Policy) error {
 	}
 	status.Check(production, "params.Load", "a key from the manifest")
 	return f.VerifyProduction(ctx, entry, policy.Verdicts)
-}
-
-// LoadKey reads the verifying key of a set for verifying, behind the same guard. The .params file is not
-// looked at.
-func LoadKey(set Set, policy Policy) (*groth16.VerifyingKey, error) {
-	if err := set.complete("params.LoadKey", false); err != nil {
-		return nil, err
-	}
-	key, err := ReadKeyFile(set.VK)
-	if err != nil {
-		return nil, err
-	}
-	if _, _, err := Admit(key.Bytes, set.VK, set.Base, policy); err != nil {
-		return nil, err
-	}
-	return key.VK, nil
 }
 
 // Admit is the guard: it looks a key's bytes up in the public manifest by content. A key that is there must

@@ -119,27 +119,6 @@ func SetAt(path, origin string) (Set, error) {
 	return set, set.complete(op, true)
 }
 
-// List returns all sets of a directory that have a .params file, ordered by name. A missing .vk file is
-// found when the set is opened.
-func List(dir Dir) ([]Set, error) {
-	const op = "params.List"
-	if err := checkDir(op, dir); err != nil {
-		return nil, err
-	}
-	entries, err := os.ReadDir(dir.Path)
-	if err != nil {
-		return nil, dirError(op, dir, err)
-	}
-	var sets []Set
-	for _, e := range entries {
-		if stem, ok := strings.CutSuffix(e.Name(), ParamsExt); ok {
-			path := filepath.Join(dir.Path, stem)
-			sets = append(sets, Set{Params: path + ParamsExt, VK: path + VKExt, Base: baseOf(stem), Dir: dir})
-		}
-	}
-	return sets, nil
-}
-
 // baseOf takes the prefix off a stem; "" where it has neither form.
 func baseOf(stem string) string {
 	if base, ok := strings.CutPrefix(stem, referencePrefix); ok {

@@ -231,7 +231,11 @@ func (a *app) root() *cobra.Command {
 			help(c, args)
 			return
 		}
-		a.write(helpJSON{strings.TrimSpace(c.Long + "\n\n" + c.UsageString())})
+		what := c.Long
+		if what == "" {
+			what = c.Short
+		}
+		a.write(helpJSON{what + "\n\n" + c.UsageString()})
 	})
 	a.device = choice{value: "auto", legal: []string{"cpu", "auto"}}
 	a.level = choice{value: "warn", legal: logLevels}

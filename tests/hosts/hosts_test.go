@@ -181,7 +181,7 @@ func TestLinked_BindNow(t *testing.T) {
 	at := []string{"-L", filepath.Dir(library), "-l:" + filepath.Base(library), "-Wl,-rpath," + filepath.Dir(library)}
 	for name, flags := range map[string][]string{"now": {"-Wl,-z,now"}, "lazy": {"-Wl,-z,lazy"}} {
 		t.Run(name, func(t *testing.T) {
-			program := compile(t, "linked.c", append(append(at, "-Wno-unused-function"), flags...)...)
+			program := compile(t, "linked.c", append(at, flags...)...)
 			hosted(t, nil, program, "linked")
 			hosted(t, []string{"LD_BIND_NOW=1"}, program, "linked")
 		})

@@ -12,12 +12,27 @@ import (
 // circuit depends on the shape alone, not on porep_id, API version or the kind of challenges. Source:
 // storage-proofs-porep 19.1, stacked/circuit/{proof,params,create_label,column}.rs.
 func Program(s *Shape) *circuit.Program {
-	entry, _ := programs.LoadOrStore(s, sync.OnceValue(func() *circuit.Program { return record(s) }))
-	return entry.(func() *circuit.Program)()
+	entry, _ := programs.LoadOrStore(s, &recorded{})
+	return entry.(*recorded).get(s)
 }
 
 // programs caches by *Shape; shapes are few and live for ever.
-var programs sync.Map
+var programs sync.Map // of *recorded
+
+// recorded is a program from its first use on. A recording that panics is not kept (sync.Once would keep it).
+type recorded struct {
+	making  sync.Mutex
+	program *circuit.Program
+}
+
+func (r *recorded) get(s *Shape) *circuit.Program {
+	r.making.Lock()
+	defer r.making.Unlock()
+	if r.program == nil {
+		r.program = record(s)
+	}
+	return r.program
+}
 
 // A circuit takes its private values from circuit.Inputs in the order of recording; fill in inputs.go walks a
 // vanilla proof in the same order. Whoever changes one changes both.

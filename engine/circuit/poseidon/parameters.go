@@ -2,6 +2,7 @@ package poseidon
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -35,10 +36,10 @@ type Parameters struct {
 	fast *fast
 }
 
-// generated caches the parameters by arity.
+// generated caches the parameters by arity. What panics on the way is not kept (sync.Once would).
 var generated [MaxArity + 1]struct {
-	once   sync.Once
-	params *Parameters
+	making sync.Mutex
+	params atomic.Pointer[Parameters]
 }
 
 // ParametersOf returns the parameters of an arity, generating them on first use (some milliseconds). An
@@ -46,8 +47,17 @@ var generated [MaxArity + 1]struct {
 func ParametersOf(arity int) *Parameters {
 	status.Check(arity >= 1 && arity <= MaxArity, "poseidon.ParametersOf", "an arity from 1 to MaxArity")
 	g := &generated[arity]
-	g.once.Do(func() { g.params = generate(arity) })
-	return g.params
+	if p := g.params.Load(); p != nil {
+		return p
+	}
+	g.making.Lock()
+	defer g.making.Unlock()
+	if p := g.params.Load(); p != nil {
+		return p
+	}
+	p := generate(arity)
+	g.params.Store(p)
+	return p
 }
 
 func generate(arity int) *Parameters {

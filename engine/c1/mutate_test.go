@@ -226,6 +226,9 @@ func TestParse_EveryHash(t *testing.T) {
 			file := readVector(t, c.name, "statement.json")
 			options.Statement = bytes.ReplaceAll(file, []byte("tor_id"), []byte("tor_no"))
 			options.Statement = bytes.ReplaceAll(options.Statement, []byte("prover_id"), []byte("prover_no"))
+			for _, key := range publicKeys {
+				options.Statement = bytes.ReplaceAll(options.Statement, []byte(`"`+key+`"`), []byte(`"no_`+key+`"`))
+			}
 		}
 		for _, n := range nodes(t, data) {
 			if !n.isHash {

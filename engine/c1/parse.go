@@ -250,6 +250,11 @@ func (p *parser) document() (*Output, error) {
 			return nil, p.fail(f)
 		}
 	}
+	if p.file != nil {
+		if f := p.samePublic(s); f != nil {
+			return nil, p.fail(f)
+		}
+	}
 	if err := s.Validate(); err != nil {
 		return nil, status.Wrap(status.KindOf(err), op, p.prefix, err)
 	}
@@ -380,4 +385,19 @@ func (p *parser) sameReplica(s *porep.Statement) *fault {
 		got:    fmt.Sprintf("%x: %s;", s.ReplicaID[:], hint),
 		offset: p.values[replicaID].start,
 	}).key(topMembers.keys[replicaID])
+}
+
+// samePublic refuses public parts that are not those of the statement file, where it has them.
+func (p *parser) samePublic(s *porep.Statement) *fault {
+	for i, got := range [len(publicKeys)]*porep.Hash{&s.CommR, &s.CommD, &s.ReplicaID, &s.Seed, &s.Ticket} {
+		want := p.file.Public[i]
+		if want == nil || *want == *got {
+			continue
+		}
+		return (&fault{
+			want: fmt.Sprintf("%x, that of the statement file", want[:]), got: fmt.Sprintf("%x", got[:]),
+			offset: p.values[commR+i].start,
+		}).key(publicKeys[i])
+	}
+	return nil
 }

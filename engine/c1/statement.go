@@ -24,18 +24,24 @@ type StatementFile struct {
 	Kind       porep.ChallengeKind
 	PorepID    porep.Hash
 	IDs        *IDs // nil where the file has none
+	// Public are comm_r, comm_d, replica_id, seed and ticket, in this order; nil where the file has none.
+	Public [len(publicKeys)]*porep.Hash
 }
 
+// publicKeys are the public parts of a sector, which a C1 output has too.
+var publicKeys = [...]string{"comm_r", "comm_d", "replica_id", "seed", "ticket"}
+
 // statementMembers are the keys that are read; a statement file has others, for people.
-var statementMembers = &members{[]string{
+var statementMembers = &members{append([]string{
 	"sector_size", "api_version", "porep_id", "api_features", "registered_seal_proof", "sector_id", "prover_id",
-}, 3}
+}, publicKeys[:]...), 3}
 
 // ParseStatement reads a statement file: a JSON object with sector_size (bytes), api_version ("1.1.0"),
 // porep_id (64 hex digits); optional are api_features (a list of "synthetic-porep" or
 // "non-interactive-porep"), registered_seal_proof (a name or null, with which all before must agree), and
-// sector_id (a number) with prover_id (64 hex digits). Other keys are ignored. The format is that of the
-// reference vectors. Errors are of kind Input, or Unsupported for a sector size that has no shape, and name
+// sector_id (a number) with prover_id (64 hex digits), and comm_r, comm_d, replica_id, seed, ticket (64 hex
+// digits), with which the C1 output must agree. Other keys are ignored. The format is that of the reference
+// vectors. Errors are of kind Input, or Unsupported for a sector size that has no shape, and name
 // the key.
 func ParseStatement(data []byte) (*StatementFile, error) {
 	const op, root = "c1.ParseStatement", "the statement file"
@@ -63,6 +69,10 @@ func ParseStatement(data []byte) (*StatementFile, error) {
 		case 6:
 			hasProver = true
 			f = r.hexHash(&ids.ProverID)
+		default:
+			part := new(porep.Hash)
+			s.Public[place-(len(statementMembers.keys)-len(publicKeys))] = part
+			f = r.hexHash(part)
 		}
 		return f
 	})

@@ -3,6 +3,7 @@ package c1
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,32 @@ func TestParseStatement_Refused(t *testing.T) {
 	}
 }
 
+// Goal: a statement file whose public parts are not those of the C1 output is refused, in both forms.
+func TestParse_OtherStatement(t *testing.T) {
+	for _, name := range []string{"porep-2k-b", "porep-16k"} {
+		data, file := readVector(t, name, "c1.json"), readVector(t, name, "statement.json")
+		whole, err := ParseStatement(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, key := range publicKeys {
+			if whole.Public[i] == nil {
+				t.Fatalf("%s: the statement file has no %s", name, key)
+			}
+			start := strings.Index(string(file), `"`+key+`": "`) + len(key) + len(`"": "`)
+			other := slices.Clone(file)
+			other[start] ^= 1 // '0' to '9' stay digits
+			if other[start] > '9' {
+				other[start] = '0'
+			}
+			_, err := Parse(data, Options{Statement: other})
+			if e, ok := err.(*status.Error); !ok || e.Kind != status.Input || e.Where != key || !strings.Contains(e.Want, "statement file") {
+				t.Errorf("%s: %s: got %v", name, key, err)
+			}
+		}
+	}
+}
+
 func FuzzStatement(f *testing.F) {
 	for _, c := range cases {
 		f.Add(readVector(f, c.name, "statement.json"))
@@ -140,6 +167,11 @@ func FuzzStatement(f *testing.F) {
 		}
 		if s.IDs != nil {
 			text = fmt.Appendf(text, `,"sector_id":%d,"prover_id":"%x"`, s.IDs.SectorID, s.IDs.ProverID)
+		}
+		for i, part := range s.Public {
+			if part != nil {
+				text = fmt.Appendf(text, `,"%s":"%x"`, publicKeys[i], *part)
+			}
 		}
 		text = append(text, '}')
 		if !jsontext.Value(text).IsValid() {

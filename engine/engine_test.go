@@ -8,15 +8,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
-	"github.com/sealc2/sealc2/engine/cpu"
 	"github.com/sealc2/sealc2/engine/groth16"
-	"github.com/sealc2/sealc2/engine/host"
-	"github.com/sealc2/sealc2/engine/sched"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -322,54 +318,6 @@ func TestProveProgram_ManyCallers(t *testing.T) {
 	small := open(t, Config{HostBytes: plan.Needs.HostBytes - 1}, nil)
 	if _, err := small.ProveProgram(context.Background(), c.request(1)); status.KindOf(err) != status.NoMemory {
 		t.Errorf("a byte too little: %v", err)
-	}
-}
-
-// TestProveProgram_Threads: a proof spreads over as many goroutines as the engine has threads. Verifying is left out: gnark-crypto sums a few points there, in a goroutine a window, which is
-// some thousandths of a second.
-func TestProveProgram_Threads(t *testing.T) {
-	if runtime.GOMAXPROCS(0) == 1 {
-		t.Skip("one CPU: a goroutine that counts the others would never see them at work")
-	}
-	c := loadTiny(t, "tiny-1024")
-	most := func(threads int) int {
-		var counting, over atomic.Bool
-		e := open(t, Config{}, nil)
-		e.limits.Threads = threads // also more than the machine has
-		e.budget = host.NewBudget(host.Needs{HostBytes: e.limits.HostBytes, Threads: threads})
-		e.backend = &faulty{Backend: cpu.New(threads), sums: func(*groth16.Sums) { counting.Store(false) }}
-		e.sched = sched.New(e.budget, sched.SystemClock{}, timelineLength, e.device)
-		prove := func() {
-			request := c.request(1)
-			request.Progress = func(p Progress) { counting.Store(p.Stage != "assemble" && p.Stage != "verify") }
-			_, err := e.ProveProgram(context.Background(), request)
-			counting.Store(false)
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		before, highest := runtime.NumGoroutine(), 0
-		prove() // what is made once and kept
-		counted := make(chan struct{})
-		go func() {
-			defer close(counted)
-			for !over.Load() {
-				n := runtime.NumGoroutine()
-				if counting.Load() { // still: so it was counted within
-					highest = max(highest, n-1) // not this one
-				}
-			}
-		}()
-		for range 5 {
-			until(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before+1 })
-			prove()
-		}
-		over.Store(true)
-		<-counted
-		return highest - before
-	}
-	if one, eight := most(1), most(8); one > 1 || eight <= 2 || eight > 8 { // the caller may wait for the others
-		t.Errorf("beside the caller: %d goroutines with one thread, %d with eight", one, eight)
 	}
 }
 

@@ -79,7 +79,9 @@ class Layouts(unittest.TestCase):
             self.assertEqual(name.upper().replace(" ", "_"), status.name)
 
     def test_signatures(self) -> None:
-        exported = [name for name in (ROOT / "include" / "exports.txt").read_text().split() if name.startswith("sealc2_")]
+        # sealc2.h alone: explicit assignments (sealc2_s2.h) are for callers with vectors of their own.
+        names = (ROOT / "include" / "exports.txt").read_text().split()
+        exported = [name for name in names if name.startswith("sealc2_") and not name.startswith("sealc2_s2_")]
         self.assertEqual(sorted(_native._SIGNATURES), exported)
         for name, (_, arguments) in _native._SIGNATURES.items():
             declared = re.search(r"\b%s\((.*?)\);" % name, self.header(), re.S).group(1)

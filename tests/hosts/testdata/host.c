@@ -363,7 +363,8 @@ static void case_flat(void) {
     fprintf(stdout, "resident %ld %ld %ld KiB, threads %d %d %d, files %d %d %d\n", memory[0], memory[1], memory[2],
             threads[0], threads[1], threads[2], files[0], files[1], files[2]);
     check(memory[2] < memory[1] + 8192 && memory[2] < memory[0] + 16384, "resident memory: %ld, %ld, %ld KiB", memory[0], memory[1], memory[2]);
-    check(threads[2] <= threads[1] + 1, "threads: %d, %d, %d", threads[0], threads[1], threads[2]);
+    /* Go starts a thread more now and then on a busy machine; a leak would be one for each of the 100 rounds. */
+    check(threads[2] <= threads[1] + 8, "threads: %d, %d, %d", threads[0], threads[1], threads[2]);
     check(files[2] == files[1] && files[1] == files[0], "files: %d, %d, %d", files[0], files[1], files[2]);
     close_engine(engine);
 }

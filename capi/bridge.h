@@ -22,7 +22,7 @@ typedef const sealc2_s2_prover *sealc2_in_provers;
 typedef const sealc2_s2_fr *sealc2_in_fr;
 
 /* guard.c */
-const char *sealc2_refusal(int blocks); /* why no call may enter Go now, or NULL; blocks: not from a callback */
+const char *sealc2_refusal(int blocks); /* why no call may enter Go now, or NULL and the thread is ready for it; blocks: not from a callback */
 int sealc2_is_forked(void);
 int32_t sealc2_call_progress(sealc2_progress_fn fn, void *user, int32_t partition, int32_t partitions,
                              sealc2_in_text stage, uint64_t elapsed_ns, double done);

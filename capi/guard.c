@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "_cgo_export.h"
 #include "bridge.h"
 
 static volatile sig_atomic_t forked;
@@ -22,12 +23,29 @@ __attribute__((constructor)) static void remember_process(void) {
 /* The process id catches children of a bare clone or fork system call, where atfork handlers do not run. */
 int sealc2_is_forked(void) { return forked || getpid() != home; }
 
+/* Makes a thread known to Go with all signals blocked, once. Go notes the mask of a thread that it first meets
+ * and puts it back when the thread ends, in a destructor of thread-specific data. A host that ends a thread
+ * has blocked signals by then and taken the thread's records down, as a Go host has: with signals open again
+ * its handlers would run on a thread that it no longer knows. With a full mask noted they stay blocked. */
+static void meet_go(void) {
+    static __thread int met;
+    if (met)
+        return;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sealc2go_meet();
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    met = 1;
+}
+
 const char *sealc2_refusal(int blocks) {
     if (sealc2_is_forked())
         return "called in a child after fork without exec: want a library loaded in this process, got the parent's. "
                "Load libsealc2 after forking, or exec";
     if (blocks && callback_depth > 0)
         return "called from a callback of the library: want another thread, or wait until sealc2_prove has returned";
+    meet_go();
     return NULL;
 }
 

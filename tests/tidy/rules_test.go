@@ -60,6 +60,7 @@ var rooms = []room{
 	{dir: "bindings/cli", may: []string{"engine"}, libraries: []string{gnark, json, cobra, pflag, xsys}},
 	// Programs that tests build and run as foreign hosts of the library.
 	{dir: "tests/abi/testdata", cgo: true},
+	{dir: "tests/hosts/testdata", may: []string{"engine"}, libraries: []string{gnark}, cgo: true},
 	{dir: "tests", may: []string{"engine", "tests"}, libraries: []string{gnark, json, xsys}},
 }
 

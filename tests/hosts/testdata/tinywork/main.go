@@ -1,7 +1,10 @@
-// Command faulted does pieces of the engine's work that no export reaches with tiny circuits: it is built with
-// points of fault (instrument_test.go) and driven as the C host faults.c is.
+// Command tinywork does pieces of the engine's work on circuits so tiny that it can be done hundreds of times.
 //
-//	faulted passed|hit|first WORK ROOT SCRATCH CIRCUIT [POINT ...]
+//	tinywork passed|hit|hit2|first WORK ROOT SCRATCH CIRCUIT [POINT ...]
+//	tinywork flat WORK ROOT SCRATCH CIRCUIT
+//
+// In the first form it is built with points of fault (instrument_test.go) and driven as the C host faults.c is. In
+// the second it does the work 250 times and compares what the process holds after 50, 150 and 250.
 package main
 
 import (
@@ -13,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,10 +66,6 @@ func main() {
 func run(args []string) error {
 	mode, name := args[0], args[1]
 	b := &bench{vectors: filepath.Join(args[2], "tests/vectors"), scratch: args[3]}
-	shared, err := mapBoard(os.Getenv("SEALC2_TEST_FAULTS"))
-	if err != nil {
-		return err
-	}
 	if err := b.prepare(args); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func run(args []string) error {
 	}
 	// What the work comes to, under a watch: whoever waits for ever ends the process.
 	do := func() (err error) {
-		defer status.Recover("faulted", &err) // as the exports and the command line
+		defer status.Recover("tinywork", &err) // as the exports and the command line
 		watch := time.AfterFunc(20*time.Second, func() {
 			fmt.Fprintln(os.Stderr, "hangs")
 			_ = syscall.Kill(os.Getpid(), syscall.SIGALRM)
@@ -85,9 +85,16 @@ func run(args []string) error {
 		defer watch.Stop()
 		return work()
 	}
+	if mode == "flat" {
+		return flat(do)
+	}
+	shared, err := mapBoard(os.Getenv("SEALC2_TEST_FAULTS"))
+	if err != nil {
+		return err
+	}
 	if mode == "first" {
 		point, _ := strconv.Atoi(args[5])
-		fmt.Println("arm", point, 1)
+		fmt.Println("arm", point)
 		shared[1] = 1
 		atomic.StoreUint32(&shared[0], uint32(point))
 		first := do()
@@ -105,23 +112,33 @@ func run(args []string) error {
 		return nil
 	}
 	goroutines, files := runtime.NumGoroutine(), openFiles()
-	for _, arg := range args[5:] {
+	turns := 1
+	if mode == "hit2" {
+		turns = 2
+	}
+	points := args[5:]
+	for i, arg := range points {
 		point, _ := strconv.Atoi(arg)
-		for once := uint32(1); ; once-- {
-			fmt.Println("arm", point, once)
-			shared[1], shared[2] = once, 0
+		for turn := range turns {
+			fmt.Println("arm", point)
+			shared[1], shared[2] = uint32(1-turn), 0
 			atomic.StoreUint32(&shared[0], uint32(point))
 			hit := do()
 			atomic.StoreUint32(&shared[0], 0)
 			report(shared, hit)
-			if err := do(); err != nil {
-				return fmt.Errorf("point %d: the next call: %w", point, err)
+			fired := shared[2] > 0
+			if turns == 2 || i%8 == 0 || i == len(points)-1 {
+				if err := do(); err != nil {
+					return fmt.Errorf("point %d: the next call: %w", point, err)
+				}
 			}
-			if once == 0 || shared[2] == 0 {
+			if !fired {
 				break
 			}
 		}
 	}
+	runtime.GC() // closes the files of those whom a panic kept from doing so
+	time.Sleep(100 * time.Millisecond)
 	if n := runtime.NumGoroutine(); n > goroutines {
 		return fmt.Errorf("goroutines grew from %d to %d", goroutines, n)
 	}
@@ -156,12 +173,54 @@ func mapBoard(path string) ([]uint32, error) {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(&data[0])), len(data)/4), nil
 }
 
-func openFiles() int {
-	entries, err := os.ReadDir("/proc/self/fd")
+func openFiles() int { return entriesOf("/proc/self/fd") }
+
+func entriesOf(dir string) int {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return -1
 	}
 	return len(entries)
+}
+
+// held is what a process holds.
+type held struct{ residentKiB, threads, goroutines, files int }
+
+func holds() (h held, err error) {
+	runtime.GC()
+	debug.FreeOSMemory()
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return h, err
+	}
+	_, after, _ := strings.Cut(string(data), "VmRSS:")
+	if _, err := fmt.Sscan(after, &h.residentKiB); err != nil {
+		return h, err
+	}
+	h.threads, h.goroutines, h.files = entriesOf("/proc/self/task"), runtime.NumGoroutine(), openFiles()
+	return h, nil
+}
+
+func flat(do func() error) error {
+	var at []held
+	for _, n := range []int{50, 100, 100} {
+		for range n {
+			if err := do(); err != nil {
+				return err
+			}
+		}
+		h, err := holds()
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%+v\n", h)
+		at = append(at, h)
+	}
+	first, last := at[1], at[2]
+	if last.residentKiB > first.residentKiB+4096 || last.threads > first.threads+1 || last.goroutines > first.goroutines || last.files > first.files {
+		return fmt.Errorf("grew from %+v to %+v", first, last)
+	}
+	return nil
 }
 
 // ---- the works ----
@@ -273,7 +332,7 @@ func (b *bench) prove() error {
 		return err
 	}
 	if string(result.Proof) != string(b.tiny.proof)+string(b.tiny.proof) {
-		return status.New(status.SelfCheck, "faulted", "proof", "the reference's", "another")
+		return status.New(status.SelfCheck, "tinywork", "proof", "the reference's", "another")
 	}
 	return nil
 }
@@ -295,7 +354,7 @@ func (b *bench) setup() error {
 	}
 	for _, entry := range left {
 		if err != nil && !strings.HasSuffix(entry.Name(), params.VKExt) && !strings.HasSuffix(entry.Name(), params.ParamsExt) {
-			return status.Wrap(status.Caller, "faulted", entry.Name()+" was left", err)
+			return status.Wrap(status.Caller, "tinywork", entry.Name()+" was left", err)
 		}
 	}
 	return err
@@ -344,7 +403,7 @@ func (b *bench) witness() error {
 		return err
 	}
 	if !slices.Equal(public, w.Inputs[1:]) {
-		return status.New(status.SelfCheck, "faulted", "public inputs", "those of the statement", "others")
+		return status.New(status.SelfCheck, "tinywork", "public inputs", "those of the statement", "others")
 	}
 	return nil
 }
@@ -364,7 +423,7 @@ func (b *bench) synthetic() error {
 		return err
 	}
 	if !sector.Complete() || binary.LittleEndian.Uint64(sector.CommC[:]) == 0 {
-		return status.New(status.SelfCheck, "faulted", "sector", "a whole one", "an empty one")
+		return status.New(status.SelfCheck, "tinywork", "sector", "a whole one", "an empty one")
 	}
 	return nil
 }

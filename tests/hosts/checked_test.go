@@ -36,6 +36,7 @@ func checked(t *testing.T, path string, env []string, program string, names ...s
 // Goal: no Go pointer is left in C memory, even for a moment.
 // Method: a library built with GOEXPERIMENT=cgocheck2, where each such write ends the process.
 func TestC_Cgocheck2(t *testing.T) {
+	long(t)
 	path := checkedLibrary(t, []string{"GOEXPERIMENT=cgocheck2"})
 	checked(t, path, nil, compile(t, "host.c"), "together", "closed", "faults", "flat")
 }
@@ -43,6 +44,7 @@ func TestC_Cgocheck2(t *testing.T) {
 // Goal: Go code does not read the caller's memory after it was freed, nor beyond its end.
 // Method: library and host under AddressSanitizer; the calls spoil and free all that they handed over.
 func TestC_AddressSanitizerInGo(t *testing.T) {
+	long(t)
 	path := checkedLibrary(t, nil, "-asan")
 	host := compile(t, "host.c", "-fsanitize=address", "-fno-omit-frame-pointer")
 	checked(t, path, []string{"ASAN_OPTIONS=exitcode=99:detect_leaks=0"}, host, "together", "late")

@@ -219,6 +219,7 @@ func (in *instrumented) build(t *testing.T, output string, args ...string) {
 // Method: a library with some thousand points (instrumented), and a C host that arms each point that its
 // calls pass, so that it fires once; with SEALC2_LONG also so that it fires in every goroutine that passes it.
 func TestPanics_Library(t *testing.T) {
+	long(t)
 	began := time.Now()
 	in := instrument(t, t.TempDir())
 	guest := filepath.Join(t.TempDir(), "libfaulty.so")
@@ -235,6 +236,7 @@ func TestPanics_Library(t *testing.T) {
 // digests of parameters, synthetic sectors, each on several goroutines. Method: the command tinywork, with a
 // tiny circuit in place of a sector's.
 func TestPanics_Engine(t *testing.T) {
+	long(t)
 	began := time.Now()
 	in := instrument(t, t.TempDir())
 	program := filepath.Join(t.TempDir(), "tinywork")

@@ -11,6 +11,7 @@ import (
 // Method: the command tinywork on a tiny circuit; what the process holds after 50, 150 and 250 rounds. (Over the
 // C interface: TestC, case flat.)
 func TestFlat(t *testing.T) {
+	long(t)
 	program := filepath.Join(t.TempDir(), "tinywork")
 	run(t, 5*time.Minute, nil, "go", "build", "-o", program, "./testdata/tinywork")
 	for _, work := range []string{"prove", "check", "setup", "parse"} {

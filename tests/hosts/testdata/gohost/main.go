@@ -71,7 +71,7 @@ var sink atomic.Uint64
 func spin(stop *atomic.Bool) {
 	for !stop.Load() {
 		x := uint64(1)
-		for i := 0; i < 3_000_000_000; i++ {
+		for i := 0; i < 1_000_000_000; i++ {
 			x = x*6364136223846793005 + 1
 		}
 		sink.Add(x)

@@ -1,10 +1,11 @@
 // Command tinywork does pieces of the engine's work on circuits so tiny that it can be done hundreds of times.
 //
-//	tinywork passed|hit|hit2|first WORK ROOT SCRATCH CIRCUIT [POINT ...]
-//	tinywork flat WORK ROOT SCRATCH CIRCUIT
+//	tinywork passed|passed2|hit|hit2|first WORK ROOT SCRATCH CIRCUIT [POINT ...]
+//	tinywork flat WORK ROOT SCRATCH CIRCUIT ROUNDS
 //
 // In the first form it is built with points of fault (instrument_test.go) and driven as the C host faults.c is. In
-// the second it does the work 250 times and compares what the process holds after 50, 150 and 250.
+// the second it does the work and compares what the process holds after a half, one and a half, and two and a half
+// times ROUNDS.
 package main
 
 import (
@@ -86,7 +87,11 @@ func run(args []string) error {
 		return work()
 	}
 	if mode == "flat" {
-		return flat(do)
+		rounds, err := strconv.Atoi(args[5])
+		if err != nil {
+			return err
+		}
+		return flat(do, rounds)
 	}
 	shared, err := mapBoard(os.Getenv("SEALC2_TEST_FAULTS"))
 	if err != nil {
@@ -108,8 +113,12 @@ func run(args []string) error {
 		return err
 	}
 	fmt.Println("usual", 0)
-	if mode == "passed" {
+	switch mode {
+	case "passed":
 		return nil
+	case "passed2":
+		clear(shared[16:])
+		return do()
 	}
 	goroutines, files := runtime.NumGoroutine(), openFiles()
 	turns := 1
@@ -201,9 +210,9 @@ func holds() (h held, err error) {
 	return h, nil
 }
 
-func flat(do func() error) error {
+func flat(do func() error, rounds int) error {
 	var at []held
-	for _, n := range []int{50, 100, 100} {
+	for _, n := range []int{rounds / 2, rounds, rounds} {
 		for range n {
 			if err := do(); err != nil {
 				return err

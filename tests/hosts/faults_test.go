@@ -122,7 +122,8 @@ const internal = int(status.Internal)
 func (h *faultyHost) judge(t *testing.T, work string, point int, o outcome, usual int) {
 	t.Helper()
 	if o.status == internal && strings.HasSuffix(o.text, fmt.Sprintf("injected at point %d", point)) ||
-		(o.status == usual || strings.Contains(o.text, "PANIC=")) && matches(harmless, h.places[point]) {
+		(o.status == usual || strings.Contains(o.text, "PANIC=")) && matches(harmless, h.places[point]) ||
+		o.status == usual && work == "retire" { // which ends after the call
 		return
 	}
 	t.Errorf("%s: a panic at %s gave status %d %q, want %d", work, h.places[point], o.status, o.text, internal)
@@ -141,7 +142,7 @@ func (h *faultyHost) points(t *testing.T) []int {
 }
 
 // firstCalls is about how many points of a work are tried in a process each; with SEALC2_LONG all are.
-const firstCalls = 10
+const firstCalls = 4
 
 // releases are places that give up what was taken, in a few lines without anything that can fail. A panic
 // before the first of them would keep it for ever, whoever caught it.
@@ -223,6 +224,7 @@ func (in *instrumented) build(t *testing.T, output string, args ...string) {
 // Method: a library with some thousand points (instrumented), and a C host that arms each point that its
 // calls pass, so that it fires once; with SEALC2_LONG also so that it fires in every goroutine that passes it.
 func TestPanics_Library(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	in := instrument(t, t.TempDir())
 	guest := filepath.Join(t.TempDir(), "libfaulty.so")
@@ -239,6 +241,7 @@ func TestPanics_Library(t *testing.T) {
 // digests of parameters, synthetic sectors, each on several goroutines. Method: the command tinywork, with a
 // tiny circuit in place of a sector's.
 func TestPanics_Engine(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	in := instrument(t, t.TempDir())
 	program := filepath.Join(t.TempDir(), "tinywork")

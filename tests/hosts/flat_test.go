@@ -12,6 +12,7 @@ import (
 // Method: the command tinywork on a tiny circuit; what the process holds after 50, 150 and 250 rounds, or a fifth
 // of them without SEALC2_LONG. (Over the C interface: TestC, case flat.)
 func TestFlat(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "tinywork")
 	run(t, 5*time.Minute, nil, "go", "build", "-o", program, "./testdata/tinywork")
 	rounds := "20"

@@ -178,6 +178,7 @@ func TestC(t *testing.T) {
 // Goal: nothing is left for the loader to look up later, as hardened distributions link.
 // Method: a host that is linked against the library with -z now, and one with LD_BIND_NOW.
 func TestLinked_BindNow(t *testing.T) {
+	t.Parallel()
 	at := []string{"-L", filepath.Dir(library), "-l:" + filepath.Base(library), "-Wl,-rpath," + filepath.Dir(library)}
 	for name, flags := range map[string][]string{"now": {"-Wl,-z,now"}, "lazy": {"-Wl,-z,lazy"}} {
 		t.Run(name, func(t *testing.T) {
@@ -191,6 +192,7 @@ func TestLinked_BindNow(t *testing.T) {
 // Goal: a host under AddressSanitizer sees no fault of the library's C part and keeps its interceptors.
 // Method: the cases that move most memory, in a host that is compiled with it.
 func TestC_AddressSanitizer(t *testing.T) {
+	t.Parallel()
 	host := compile(t, "host.c", "-fsanitize=address,undefined", "-fno-omit-frame-pointer")
 	env := []string{"ASAN_OPTIONS=exitcode=99:detect_leaks=1:abort_on_error=0", "UBSAN_OPTIONS=halt_on_error=1"}
 	for _, name := range []string{"together", "late"} {

@@ -11,6 +11,7 @@ import (
 // Goal: a Python program goes on being one: threads, fork, environment, handlers, faulthandler.
 // Method: host.py through the project's own binding, a process for each case; what each holds stands there.
 func TestPython(t *testing.T) {
+	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("needs python3")
@@ -38,6 +39,7 @@ func TestPython(t *testing.T) {
 // Goal: a Rust program goes on being one: small threads, unwinding, SIGPIPE ignored, its stack overflow report.
 // Method: host.rs, compiled by rustc alone.
 func TestRust(t *testing.T) {
+	t.Parallel()
 	rustc, err := exec.LookPath("rustc")
 	if err != nil {
 		t.Skip("needs rustc")

@@ -15,6 +15,8 @@ require (
 )
 
 require (
+	github.com/NVIDIA/go-nvml v0.13.4-1
 	github.com/bits-and-blooms/bitset v1.25.0 // indirect
+	github.com/ebitengine/purego v0.11.3
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 )

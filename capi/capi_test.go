@@ -170,3 +170,36 @@ func TestErrnoOf(t *testing.T) {
 		}
 	}
 }
+
+// Goal: the parts of an error's text are its fields. Method: errors of each form, plain, wrapped and joined.
+func TestPartsOf(t *testing.T) {
+	inner := status.New(status.Input, "c1.Parse", "vanilla_proofs[3]", "a list, got used to", "\"x\"")
+	for _, c := range []struct {
+		err  error
+		want [4]string
+	}{
+		{inner, [4]string{"c1.Parse", "vanilla_proofs[3]", "a list, got used to", "\"x\""}},
+		{status.New(status.Caller, "open", "", "a pointer", "NULL"), [4]string{"open", "", "a pointer", "NULL"}},
+		{status.New(status.Caller, "open", "handle", "", "closed"), [4]string{"open", "handle", "", "closed"}},
+		{status.New(status.Caller, "open", "handle", "a pointer", ""), [4]string{"open", "handle", "a pointer", ""}},
+		{status.New(status.Caller, "open", "", "", ""), [4]string{"open", "", "", ""}},
+		{status.Wrap(status.Input, "engine.Prove", "circuit 3", inner), [4]string{"engine.Prove", "circuit 3", "a list, got used to", "\"x\""}},
+		{status.Wrap(status.Input, "engine.Prove", "", inner), [4]string{"engine.Prove", "vanilla_proofs[3]", "a list, got used to", "\"x\""}},
+		{status.Wrap(status.Params, "open", "file", fs.ErrNotExist), [4]string{"open", "file", "", ""}},
+		{status.Wrap(status.Params, "open", "file", errors.Join(fs.ErrNotExist, inner)), [4]string{"open", "file", "a list, got used to", "\"x\""}},
+		{errors.Join(fs.ErrNotExist, inner), [4]string{"c1.Parse", "vanilla_proofs[3]", "a list, got used to", "\"x\""}},
+		{fs.ErrNotExist, [4]string{}},
+		{nil, [4]string{}},
+	} {
+		parts := partsOf(c.err)
+		for i, part := range parts {
+			got := ""
+			if part.len > 0 {
+				got = c.err.Error()[part.at : part.at+part.len]
+			}
+			if got != c.want[i] {
+				t.Errorf("%v: part %d: want %q, got %q", c.err, i, c.want[i], got)
+			}
+		}
+	}
+}

@@ -50,13 +50,14 @@ const char *sealc2_refusal(int blocks) {
 }
 
 int32_t sealc2_call_progress(sealc2_progress_fn fn, void *user, int32_t partition, int32_t partitions,
-                             sealc2_in_text stage, uint64_t elapsed_ns, double done) {
+                             sealc2_in_text stage, uint64_t start_ns, uint64_t elapsed_ns, double done) {
     sealc2_progress progress = {.size = sizeof progress,
                                 .partition = partition,
                                 .partitions = partitions,
                                 .stage = stage,
                                 .elapsed_ns = elapsed_ns,
-                                .done = done};
+                                .done = done,
+                                .start_ns = start_ns};
     callback_depth++;
     int32_t stop = fn(user, &progress);
     callback_depth--;

@@ -5,7 +5,7 @@
 #include "bridge.h"
 
 static sealc2_status refuse(const char *why, sealc2_error *err) {
-    sealc2_put_error(err, (sealc2_in_bytes)why, strlen(why));
+    sealc2_put_error(err, (sealc2_in_bytes)why, strlen(why), NULL);
     return sealc2_is_forked() ? SEALC2_FORKED : SEALC2_CALLER;
 }
 
@@ -45,6 +45,21 @@ sealc2_status sealc2_job_close(sealc2_job job, sealc2_error *err) { enter(1, sea
 sealc2_status sealc2_prove(sealc2_engine engine, const sealc2_prove_request *request, uint8_t *proof, size_t proof_cap,
                            size_t *proof_len, sealc2_error *err) {
     enter(1, sealc2go_prove(engine, request, proof, proof_cap, proof_len, err));
+}
+
+sealc2_status sealc2_prove_assignments(sealc2_engine engine, const sealc2_assignments_request *request, uint8_t *proof,
+                                       size_t proof_cap, size_t *proof_len, sealc2_error *err) {
+    enter(1, sealc2go_prove_assignments(engine, request, proof, proof_cap, proof_len, err));
+}
+
+sealc2_status sealc2_read_c1(sealc2_engine engine, const sealc2_c1_request *request, sealc2_c1_info *info,
+                             uint8_t *inputs, size_t inputs_cap, sealc2_error *err) {
+    enter(1, sealc2go_read_c1(engine, request, info, inputs, inputs_cap, err));
+}
+
+sealc2_status sealc2_circuit_digest(sealc2_engine engine, const char *shape, sealc2_job job, sealc2_circuit *circuit,
+                                    uint8_t *chunks, size_t chunks_cap, sealc2_error *err) {
+    enter(1, sealc2go_circuit_digest(engine, shape, job, circuit, chunks, chunks_cap, err));
 }
 
 sealc2_status sealc2_verify(sealc2_engine engine, const sealc2_verify_request *request, int32_t *verified,

@@ -29,6 +29,15 @@ type listener struct {
 // run proves on s, under the caller's job if there is one, and keeps the stage times. Callbacks come one at
 // a time.
 func (s *session) run(op string, request *engine.ProveRequest, j *job, hear listener) ([]byte, error) {
+	return s.listen(op, j, hear, func(ctx context.Context, progress func(engine.Progress), partition func(int, [proofBytes]byte)) (*engine.ProveResult, error) {
+		request.Progress, request.Partition = progress, partition
+		return s.engine.Prove(ctx, request)
+	})
+}
+
+// listen runs prove as run does; partition is nil where nobody listens.
+func (s *session) listen(op string, j *job, hear listener,
+	prove func(ctx context.Context, progress func(engine.Progress), partition func(int, [proofBytes]byte)) (*engine.ProveResult, error)) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
 	if j != nil {
@@ -39,7 +48,7 @@ func (s *session) run(op string, request *engine.ProveRequest, j *job, hear list
 	}
 	var turn sync.Mutex
 	partitions := 0
-	request.Progress = func(p engine.Progress) {
+	progress := func(p engine.Progress) {
 		turn.Lock()
 		defer turn.Unlock()
 		if partitions == 0 && p.Partitions > 0 {
@@ -55,8 +64,9 @@ func (s *session) run(op string, request *engine.ProveRequest, j *job, hear list
 			cancel(status.New(status.Cancelled, op, "", "", "cancelled by the progress callback"))
 		}
 	}
+	var partition func(int, [proofBytes]byte)
 	if hear.partition != nil {
-		request.Partition = func(index int, proof [proofBytes]byte) {
+		partition = func(index int, proof [proofBytes]byte) {
 			turn.Lock()
 			defer turn.Unlock()
 			if ctx.Err() == nil && hear.partition(index, proof) {
@@ -64,7 +74,7 @@ func (s *session) run(op string, request *engine.ProveRequest, j *job, hear list
 			}
 		}
 	}
-	result, err := s.engine.Prove(ctx, request)
+	result, err := prove(ctx, progress, partition)
 	if err != nil {
 		var own *status.Error
 		if ctx.Err() != nil && status.KindOf(err) == status.Cancelled && errors.As(context.Cause(ctx), &own) {

@@ -3,10 +3,14 @@
 
 #include "bridge.h"
 
-void sealc2_put_error(sealc2_error *err, sealc2_in_bytes text, size_t len) {
-    if (err == NULL || err->size < sizeof *err)
+void sealc2_put_error(sealc2_error *err, sealc2_in_bytes text, size_t len, const sealc2_span *parts) {
+    if (err == NULL || err->size < offsetof(sealc2_error, op))
         return;
     err->text_len = len;
+    if (err->size >= sizeof *err) {
+        static const sealc2_span none[4];
+        memcpy(&err->op, parts != NULL ? parts : none, sizeof none);
+    }
     if (len == 0 || err->text == NULL || err->text_cap == 0)
         return;
     size_t n = len;

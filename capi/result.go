@@ -4,7 +4,9 @@ package main
 import "C"
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"github.com/sealc2/sealc2/engine/status"
@@ -14,7 +16,8 @@ import (
 func guard(op string, failure *C.sealc2_error, body func() error) C.int32_t {
 	err := protect(op, body)
 	text, length := cText(err)
-	C.sealc2_put_error(failure, text, length)
+	parts := partsOf(err)
+	C.sealc2_put_error(failure, text, length, (*C.sealc2_span)(unsafe.Pointer(&parts)))
 	return C.int32_t(status.KindOf(err))
 }
 
@@ -36,6 +39,51 @@ func textOf(err error) (text string) {
 		return made
 	}
 	return status.KindOf(err).String()
+}
+
+// span is sealc2_span.
+type span struct{ at, len uint32 }
+
+var _ = [1]struct{}{}[unsafe.Sizeof([4]span{})-unsafe.Sizeof([4]C.sealc2_span{})]
+
+// partsOf finds op, where, want and got of the first Error in err's chain in err's text. A part that it does not
+// have is taken from the next one that does; want and got stay together.
+func partsOf(err error) (parts [4]span) {
+	defer status.Recover("capi.partsOf", new(error))
+	var e *status.Error
+	if !errors.As(err, &e) {
+		return parts
+	}
+	text := err.Error()
+	at := strings.Index(text, e.Error())
+	for at >= 0 {
+		pos := at
+		take := func(separator, part string) (s span) {
+			if part != "" && strings.HasPrefix(text[pos:], separator+part) {
+				s = span{uint32(pos + len(separator)), uint32(len(part))}
+				pos += len(separator) + len(part)
+			}
+			return s
+		}
+		own := [4]span{take("", e.Op), take(": ", e.Where), take(": want ", e.Want)}
+		if own[3] = take(", got ", e.Got); own[2].len == 0 {
+			own[3] = take(": ", e.Got)
+		}
+		for i := range 2 {
+			if parts[i].len == 0 {
+				parts[i] = own[i]
+			}
+		}
+		if parts[2].len == 0 && parts[3].len == 0 {
+			parts[2], parts[3] = own[2], own[3]
+		}
+		cause := e.Cause
+		if cause == nil || !errors.As(cause, &e) {
+			break
+		}
+		at = pos + max(strings.Index(text[pos:], e.Error()), -1-pos)
+	}
+	return parts
 }
 
 // borrow returns the caller's memory as a slice, valid until the export returns. Nil with length 0 is empty.

@@ -357,9 +357,8 @@ func (j *s2Job) leave() {
 }
 
 func newS2Job(op string, provers C.sealc2_in_provers, n C.size_t, r, s C.sealc2_in_fr, srs C.uintptr_t, device C.int32_t, exclusion C.uintptr_t) (*s2Job, error) {
-	const most = 1 << 20 // circuits: more than any proof has
-	if n > most {
-		return nil, status.New(status.Caller, op, "n", fmt.Sprintf("at most %d circuits", most), fmt.Sprint(uint64(n)))
+	if n > maxCircuits {
+		return nil, status.New(status.Caller, op, "n", fmt.Sprintf("at most %d circuits", maxCircuits), fmt.Sprint(uint64(n)))
 	}
 	for _, p := range []struct {
 		name string
@@ -371,14 +370,10 @@ func newS2Job(op string, provers C.sealc2_in_provers, n C.size_t, r, s C.sealc2_
 	}
 	j := &s2Job{op: op}
 	a := &j.request
-	for i, p := range unsafe.Slice((*C.sealc2_s2_prover)(provers), int(n)) {
-		one, err := assignmentOf(op, fmt.Sprintf("provers[%d]", i), &p)
-		if err != nil {
-			return nil, err
-		}
-		a.Assignments = append(a.Assignments, one)
-	}
 	var err error
+	if a.Assignments, err = assignmentsOf(op, "provers", provers, n); err != nil {
+		return nil, err
+	}
 	if a.R, err = blinding(op, "r", r, int(n)); err != nil {
 		return nil, err
 	}
@@ -461,6 +456,24 @@ func lend[T any](op, name string, at unsafe.Pointer, count C.size_t) ([]T, error
 		return nil, err
 	}
 	return unsafe.Slice((*T)(at), int(count)), nil
+}
+
+// assignmentsOf borrows the vectors of n circuits.
+func assignmentsOf(op, name string, provers C.sealc2_in_provers, n C.size_t) (all []*groth16.Assignment, err error) {
+	if n == 0 {
+		return nil, nil
+	}
+	if err := aligned(op, name, unsafe.Pointer(provers)); err != nil {
+		return nil, err
+	}
+	for i, p := range unsafe.Slice((*C.sealc2_s2_prover)(provers), int(n)) {
+		one, err := assignmentOf(op, fmt.Sprintf("%s[%d]", name, i), &p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
 }
 
 // assignmentOf borrows a circuit's vectors, and checks what needs no parameters.

@@ -62,9 +62,10 @@ type ProveRequest struct {
 
 // Progress is one finished stage.
 type Progress struct {
-	Partition  int    // -1 for stages of the whole job
-	Partitions int    // 0 where not known yet; known from the end of "parse"
-	Stage      string // "parse", "params", "check", "inputs", "expand", "evaluate", "quotient", "msm_h", ... "assemble", "verify"
+	Partition  int           // -1 for stages of the whole job
+	Partitions int           // 0 where not known yet; known from the end of "parse"
+	Stage      string        // "parse", "params", "check", "inputs", "expand", "evaluate", "quotient", "msm_h", ... "assemble", "verify"
+	Start      time.Duration // since the job began
 	Elapsed    time.Duration
 	Done       float64 // share of the whole job, 0 to 1, by expected work
 }

@@ -47,7 +47,7 @@ func (p *proof) observe(e sched.Entry) {
 		return
 	}
 	m.shown = max(m.shown, m.done(e, p.current))
-	p.progress(Progress{Partition: e.Partition, Partitions: m.partitions, Stage: e.Stage, Elapsed: e.End - e.Start, Done: m.shown})
+	p.progress(Progress{Partition: e.Partition, Partitions: m.partitions, Stage: e.Stage, Start: e.Start - m.began, Elapsed: e.End - e.Start, Done: m.shown})
 }
 
 // done is the share of the whole that is done when stage e has ended.

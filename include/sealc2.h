@@ -55,13 +55,24 @@ typedef enum sealc2_status {
 typedef uint64_t sealc2_engine; /* an open engine */
 typedef uint64_t sealc2_job;    /* names one piece of work, so that another thread can cancel it */
 
+/* A part of an error's text. It counts in the whole text, so a part may lie behind the end of one that was cut. */
+typedef struct sealc2_span {
+    uint32_t at;  /* its first byte */
+    uint32_t len; /* its bytes; 0: the text has no such part */
+} sealc2_span;
+
 /* Where a failed call puts its text. A NULL sealc2_error, or one with a size that is too small, gets
- * none. text is always NUL-terminated, cut at the end of a UTF-8 character if text_cap is too small. */
+ * none. text is always NUL-terminated, cut at the end of a UTF-8 character if text_cap is too small.
+ * A size that ends before op is accepted, and gets the text alone. */
 typedef struct sealc2_error {
-    size_t size;     /* in: sizeof(sealc2_error) */
-    char *text;      /* in: caller's buffer, written only on failure; may be NULL */
-    size_t text_cap; /* in: its bytes, with the NUL */
-    size_t text_len; /* out: bytes of the whole text without the NUL, also when it was cut; 0 on success */
+    size_t size;       /* in: sizeof(sealc2_error) */
+    char *text;        /* in: caller's buffer, written only on failure; may be NULL */
+    size_t text_cap;   /* in: its bytes, with the NUL */
+    size_t text_len;   /* out: bytes of the whole text without the NUL, also when it was cut; 0 on success */
+    sealc2_span op;    /* out: the part that names the operation, "c1.Parse" */
+    sealc2_span where; /* out: file, block, index, path or argument */
+    sealc2_span want;  /* out: what was expected */
+    sealc2_span got;   /* out: what was found */
 } sealc2_error;
 
 /* Limits of an engine, fixed for its life. */
@@ -87,6 +98,7 @@ typedef struct sealc2_progress {
     const char *stage;   /* "parse", "params", "expand", "evaluate", "quotient", ..., "verify" */
     uint64_t elapsed_ns; /* that stage alone */
     double done;         /* share of the whole job, 0 to 1 */
+    uint64_t start_ns;   /* when it began, since the job began */
 } sealc2_progress;
 
 /* Callbacks of one sealc2_prove call. They come from threads of the library, one at a time, and never
@@ -117,6 +129,71 @@ typedef struct sealc2_prove_request {
     sealc2_partition_fn partition; /* may be NULL */
     void *user;                /* handed to both */
 } sealc2_prove_request;
+
+/* Circuits to prove whose values were made elsewhere. */
+typedef struct sealc2_assignments_request {
+    size_t size;               /* sizeof(sealc2_assignments_request) */
+    const char *params;        /* path of the circuit's parameter file; its head is the verifying key */
+    const struct sealc2_s2_prover *circuits; /* of sealc2_s2.h, with its rules; all of one shape */
+    size_t count;
+    const uint8_t *r;          /* a scalar a circuit, 32 bytes each, little-endian, below the group order; zero is */
+    const uint8_t *s;          /*   legal; NULL: from the system's random source */
+    size_t scalar_count;       /* scalars in each of r and s; 0 if NULL */
+    sealc2_job job;            /* as in sealc2_prove_request */
+    sealc2_progress_fn progress; /* may be NULL */
+    void *user;                /* handed to it */
+    uint32_t dev_params;       /* a sealc2_dev_params */
+} sealc2_assignments_request;
+
+/* A C1 output to look at. */
+typedef struct sealc2_c1_request {
+    size_t size;               /* sizeof(sealc2_c1_request) */
+    const uint8_t *c1;         /* as in sealc2_prove_request */
+    size_t c1_len;
+    const uint8_t *statement;  /* as in sealc2_prove_request */
+    size_t statement_len;
+    uint64_t sector_id;        /* read only with a prover_id */
+    const uint8_t *prover_id;  /* 32 bytes; NULL: the replica id is the C1's, else it is recomputed and compared */
+} sealc2_c1_request;
+
+/* What a C1 output claims. */
+typedef struct sealc2_c1_info {
+    size_t size;              /* in: sizeof(sealc2_c1_info) */
+    char shape[16];           /* NUL-terminated, "2KiB" */
+    int32_t registered_proof; /* its number; -1 for the unregistered test sizes */
+    uint32_t partitions;
+    uint32_t inputs;          /* public inputs of a partition, without the constant one */
+    uint32_t challenges;      /* of a partition */
+    uint8_t porep_id[32];
+    uint8_t replica_id[32];
+    uint8_t comm_r[32];
+    uint8_t comm_d[32];
+    uint8_t ticket[32];
+    uint8_t seed[32];
+} sealc2_c1_info;
+
+/* Counts and digests of a circuit; [3] are those of the matrices A, B and C. */
+typedef struct sealc2_circuit {
+    size_t size;            /* in: sizeof(sealc2_circuit) */
+    uint64_t inputs;        /* with the constant one */
+    uint64_t aux;           /* private variables */
+    uint64_t constraints;
+    uint64_t rows;          /* with those that bellperson appends, one an input */
+    uint64_t domain;        /* the power of two that holds the rows */
+    uint64_t nonzero[3];    /* matrix entries */
+    uint64_t max_terms[3];  /* of a row */
+    uint64_t a_aux;         /* densities: how many aux occur in A, */
+    uint64_t b_input;       /*   inputs in B, */
+    uint64_t b_aux;         /*   aux in B */
+    uint64_t sha256;        /* SHA-256 compressions */
+    uint64_t poseidon;      /* Poseidon hashes */
+    uint64_t chunk_rows;    /* constraints of a chunk */
+    uint64_t chunks;        /* how many chunks there are */
+    uint8_t digest[32];     /* over the chunks' digests */
+    uint8_t a_aux_digest[32];   /* SHA-256 of the densities as bits, eight a byte, the lowest first */
+    uint8_t b_input_digest[32];
+    uint8_t b_aux_digest[32];
+} sealc2_circuit;
 
 /* A sector's claim as it is registered. */
 typedef struct sealc2_verify_request {
@@ -186,6 +263,35 @@ sealc2_status sealc2_job_close(sealc2_job job, sealc2_error *err);
  * threads  any, blocks; calls on one engine share its budget, first come first served */
 sealc2_status sealc2_prove(sealc2_engine engine, const sealc2_prove_request *request, uint8_t *proof, size_t proof_cap,
                            size_t *proof_len, sealc2_error *err);
+
+/* Proves circuits from explicit assignments. Every row is checked, and every proof is verified with the key at the
+ * head of the parameter file and the given inputs.
+ * in       request; its vectors are borrowed for the call
+ * out      proof[proof_cap], caller's, written on success only; *proof_len = SEALC2_PROOF_BYTES a circuit, in order,
+ *          also set when proof_cap is too small
+ * errors   as sealc2_prove; INPUT for lengths and densities that do not fit the parameters
+ * threads  any, blocks; as sealc2_prove */
+sealc2_status sealc2_prove_assignments(sealc2_engine engine, const sealc2_assignments_request *request, uint8_t *proof,
+                                       size_t proof_cap, size_t *proof_len, sealc2_error *err);
+
+/* Reads a C1 output, and derives the public inputs of its proof from what it claims. Proves nothing.
+ * in       request
+ * out      *info; inputs[inputs_cap] bytes, caller's, may be NULL with 0: 32 bytes an input, little-endian, canonical,
+ *          info->inputs of them a partition, written if there is room for all of info->partitions
+ * errors   CALLER, INPUT, UNSUPPORTED, FORKED, INTERNAL
+ * threads  any */
+sealc2_status sealc2_read_c1(sealc2_engine engine, const sealc2_c1_request *request, sealc2_c1_info *info,
+                             uint8_t *inputs, size_t inputs_cap, sealc2_error *err);
+
+/* Counts and digests the circuit of a sector size, from the program that proofs run. Seconds for small sizes,
+ * minutes for 32 GiB.
+ * in       shape: "2KiB", ..., "64GiB"; job: by which it can be cancelled, or 0
+ * out      *circuit; chunks[chunks_cap] bytes, caller's, may be NULL with 0: the chunks' digests, 32 bytes each,
+ *          written if there is room for all of circuit->chunks
+ * errors   CALLER, CANCELLED, FORKED, INTERNAL
+ * threads  any, blocks */
+sealc2_status sealc2_circuit_digest(sealc2_engine engine, const char *shape, sealc2_job job, sealc2_circuit *circuit,
+                                    uint8_t *chunks, size_t chunks_cap, sealc2_error *err);
 
 /* Verifies a sector's proof.
  * in       request

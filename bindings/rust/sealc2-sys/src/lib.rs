@@ -50,12 +50,24 @@ pub type Engine = u64;
 /// A piece of work that can be cancelled; 0 is none.
 pub type Job = u64;
 
+/// A part of an error's text; `len` 0 is none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub at: u32,
+    pub len: u32,
+}
+
 #[repr(C)]
 pub struct Error {
     pub size: usize,
     pub text: *mut c_char,
     pub text_cap: usize,
     pub text_len: usize,
+    pub op: Span,
+    pub location: Span,
+    pub want: Span,
+    pub got: Span,
 }
 
 #[repr(C)]
@@ -74,6 +86,7 @@ pub struct Progress {
     pub stage: *const c_char,
     pub elapsed_ns: u64,
     pub done: f64,
+    pub start_ns: u64,
 }
 
 pub type ProgressFn = unsafe extern "C" fn(user: *mut c_void, progress: *const Progress) -> i32;
@@ -126,9 +139,9 @@ pub struct Stage {
 }
 
 const _: () = {
-    assert!(mem::size_of::<Error>() == 32);
+    assert!(mem::size_of::<Error>() == 64);
     assert!(mem::size_of::<Config>() == 32);
-    assert!(mem::size_of::<Progress>() == 40);
+    assert!(mem::size_of::<Progress>() == 48);
     assert!(mem::size_of::<ProveRequest>() == 152);
     assert!(mem::offset_of!(ProveRequest, params_dir) == 80);
     assert!(mem::offset_of!(ProveRequest, r) == 96);

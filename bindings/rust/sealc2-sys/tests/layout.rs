@@ -30,9 +30,9 @@ macro_rules! constants {
 #[test]
 fn is_the_headers() {
     let mut facts = facts! {
-        Error = sealc2_error { size, text, text_cap, text_len }
+        Error = sealc2_error { size, text, text_cap, text_len, op, want, got }
         Config = sealc2_config { size, threads, host_bytes, device }
-        Progress = sealc2_progress { size, partition, partitions, stage, elapsed_ns, done }
+        Progress = sealc2_progress { size, partition, partitions, stage, elapsed_ns, done, start_ns }
         ProveRequest = sealc2_prove_request {
             size, c1, c1_len, statement, statement_len, sector_id, prover_id, params_dir, dev_params, circuit_proofs, r, s,
             scalar_count, job, progress, partition, user

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -297,30 +296,4 @@ func (d *Device) Memory() (free, total int64, err error) {
 		return 0, 0, err
 	}
 	return int64(c.word[0]), int64(c.word[1]), nil
-}
-
-// until asks done again and again: without a pause at first, since most waits of small proofs are shorter than the
-// shortest sleep. Errors: done's; Cancelled when ctx ends; Timeout after the device's Limit.
-func (d *Device) until(ctx context.Context, op, where string, done func() (bool, error)) error {
-	const spin, nap, longNap = 200 * time.Microsecond, 20 * time.Microsecond, 500 * time.Microsecond
-	begin := time.Now()
-	for {
-		ok, err := done()
-		if ok || err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return status.Wrap(status.Cancelled, op, where, context.Cause(ctx))
-		}
-		switch waited := time.Since(begin); {
-		case waited > d.Limit:
-			return status.New(status.Timeout, op, d.Name+": "+where, "an end within "+d.Limit.String(), "none")
-		case waited < spin:
-			runtime.Gosched()
-		case waited < 100*spin:
-			time.Sleep(nap)
-		default:
-			time.Sleep(longNap)
-		}
-	}
 }

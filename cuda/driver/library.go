@@ -92,14 +92,16 @@ func (l *Library) Warm(kernels ...Kernel) error {
 	return nil
 }
 
-// Close unloads the image. No kernel of it may be running or be launched again.
+// Close unloads the image. No kernel of it may be running or be launched again. Closing twice is legal.
 func (l *Library) Close() error {
 	if l.handle == 0 {
 		return nil
 	}
-	handle := l.handle
+	if err := l.device.api.do("driver.Unload", l.device.Name, LibraryUnload, l.handle); err != nil {
+		return err
+	}
 	l.handle = 0
-	return l.device.api.do("driver.Unload", l.device.Name, LibraryUnload, handle)
+	return nil
 }
 
 // Name is the kernel's name in the image.

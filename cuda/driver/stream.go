@@ -3,7 +3,10 @@ package driver
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/sealc2/sealc2/engine/status"
@@ -27,6 +30,14 @@ type Stream struct {
 
 	tail, done atomic.Int64 // operations queued, and known to be over
 	last       *Event       // for Synchronize
+	hosts      []hostUse    // in the order of their operations
+}
+
+// hostUse is host memory that an operation reads or writes. The stream refers to it until the operation is known to be
+// over, since memory of the Go heap to which nobody else does could be used for something else.
+type hostUse struct {
+	position int64
+	memory   unsafe.Pointer
 }
 
 // NewStream makes a stream that does not wait for the device's default stream. name is for error text.
@@ -116,11 +127,13 @@ func (s *Stream) Launch(k Kernel, grid, block Dim, sharedBytes uint32, a *Args) 
 // CopyToDevice queues a copy of host memory, which stays as it is until the stream has passed it; only from pinned
 // memory does the copy run beside other work. No bytes are no work.
 func (s *Stream) CopyToDevice(dst Ptr, src unsafe.Pointer, bytes int64) error {
+	s.hosts = append(s.hosts, hostUse{s.tail.Load() + 1, src})
 	return s.copy("driver.CopyToDevice", MemcpyHtoDAsync, uintptr(dst), uintptr(src), bytes)
 }
 
 // CopyToHost queues a copy into host memory, which belongs to the stream until it has passed it.
 func (s *Stream) CopyToHost(dst unsafe.Pointer, src Ptr, bytes int64) error {
+	s.hosts = append(s.hosts, hostUse{s.tail.Load() + 1, dst})
 	return s.copy("driver.CopyToHost", MemcpyDtoHAsync, uintptr(dst), uintptr(src), bytes)
 }
 
@@ -162,6 +175,19 @@ func (s *Stream) fill(e Entry, dst Ptr, value uintptr, count int64) error {
 	return s.queue(op, "", e, 4)
 }
 
+// over notes that everything up to a position has run.
+func (s *Stream) over(position int64) {
+	if s.done.Load() >= position {
+		return
+	}
+	s.done.Store(position)
+	n := 0
+	for n < len(s.hosts) && s.hosts[n].position <= position {
+		n++
+	}
+	s.hosts = slices.Delete(s.hosts, 0, n)
+}
+
 // Record queues a mark: e is over once everything before it is.
 func (s *Stream) Record(e *Event) error {
 	s.frame.args[0], s.frame.args[1] = e.handle, s.handle
@@ -191,13 +217,14 @@ func (s *Stream) Synchronize(ctx context.Context) error {
 	return s.last.Synchronize(ctx)
 }
 
-// Event is a mark in a stream.
+// Event is a mark in a stream. It is used by one goroutine at a time.
 type Event struct {
 	device   *Device
 	handle   uintptr
 	timed    bool
 	stream   *Stream // where it was recorded last
 	position int64   // and after which operation
+	args     [1]uintptr
 }
 
 // NewEvent makes an event; a timed one can be measured with Since, and costs a little more.
@@ -227,31 +254,52 @@ func (e *Event) Close() error {
 
 // Done says, without waiting, whether everything before the mark is over. An event that was never recorded is.
 func (e *Event) Done() (bool, error) {
-	switch r := e.device.api.call(EventQuery, e.handle); r {
+	e.args[0] = e.handle
+	switch r := e.device.api.callArgs(EventQuery, e.args[:]); r {
 	case Success:
-		if s := e.stream; s != nil {
-			for done := s.done.Load(); done < e.position && !s.done.CompareAndSwap(done, e.position); done = s.done.Load() {
-			}
+		if e.stream != nil {
+			e.stream.over(e.position)
 		}
 		return true, nil
 	case NotReady:
 		return false, nil
 	default:
-		where := e.device.Name
-		if e.stream != nil {
-			where = e.stream.name
-		}
-		return false, e.device.api.check("driver.Synchronize", where, EventQuery, r)
+		return false, e.device.api.check("driver.Synchronize", e.where(), EventQuery, r)
 	}
 }
 
-// Synchronize returns once everything before the mark is over. Errors: as Stream.Synchronize.
+// Synchronize returns once everything before the mark is over. It asks again and again: without a pause at first, since
+// most waits of small proofs are shorter than the shortest sleep. Errors: as Stream.Synchronize.
 func (e *Event) Synchronize(ctx context.Context) error {
-	where := "an event"
-	if e.stream != nil {
-		where = "stream " + e.stream.name
+	const op = "driver.Synchronize"
+	const spin, nap, longNap = 200 * time.Microsecond, 20 * time.Microsecond, 500 * time.Microsecond
+	begin := time.Now()
+	for {
+		if over, err := e.Done(); over || err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return status.Wrap(status.Cancelled, op, e.where(), context.Cause(ctx))
+		}
+		switch waited := time.Since(begin); {
+		case waited > e.device.Limit:
+			return status.New(status.Timeout, op, e.where(), "an end within "+e.device.Limit.String(), "none")
+		case waited < spin:
+			runtime.Gosched()
+		case waited < 100*spin:
+			time.Sleep(nap)
+		default:
+			time.Sleep(longNap)
+		}
 	}
-	return e.device.until(ctx, "driver.Synchronize", where, e.Done)
+}
+
+// where names the stream for error text.
+func (e *Event) where() string {
+	if e.stream != nil {
+		return e.device.Name + ": stream " + e.stream.name
+	}
+	return e.device.Name
 }
 
 // Since is the device's time from an earlier event to this one, in milliseconds. Both are timed and over.

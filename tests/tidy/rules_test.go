@@ -36,10 +36,12 @@ const (
 	xcrypt = "golang.org/x/crypto"
 	cpuid  = "github.com/klauspost/cpuid/v2"
 	chacha = "github.com/aead/chacha20"
+	purego = "github.com/ebitengine/purego"
+	gonvml = "github.com/NVIDIA/go-nvml"
 )
 
 // rooms is the arrow diagram of docs/architecture.md as a table:
-// bindings, capi -> engine -> {sched, c1, params, cpu} -> {groth16, circuit, lanes} -> host -> status.
+// bindings, capi -> engine -> {sched, c1, params, cpu, cuda} -> {groth16, circuit, lanes} -> host -> status.
 var rooms = []room{
 	{dir: "engine/status"},
 	{dir: "engine/host", may: []string{"engine/status"}, libraries: []string{xsys, cpuid}},
@@ -54,14 +56,19 @@ var rooms = []room{
 	{dir: "engine/params", may: []string{"engine/circuit", "engine/groth16", "engine/lanes", "engine/host", "engine/status"}, libraries: []string{gnark, json, xsys, xsync, xcrypt}},
 	// A backend knows no Filecoin, and backends do not know each other.
 	{dir: "engine/cpu", may: []string{"=engine/circuit", "engine/groth16", "engine/lanes", "engine/host", "engine/status"}, libraries: []string{gnark, xsys, xsync, cpuid}},
+	// The GPU backend. Only the driver layer, and its double for tests, call foreign code.
+	{dir: "cuda/driver", may: []string{"engine/status"}, libraries: []string{purego, xsys}},
+	{dir: "cuda/sim", may: []string{"cuda/driver", "engine/status"}, libraries: []string{purego, xsys}},
+	{dir: "cuda/nvml", may: []string{"engine/status"}, libraries: []string{gonvml}, cgo: true},
+	{dir: "cuda", may: []string{"cuda", "=engine/circuit", "engine/groth16", "engine/host", "engine/status"}, libraries: []string{gnark, xsys}},
 	{dir: "engine/synthetic", may: []string{"engine/c1", "engine/circuit", "engine/host", "engine/status"}, libraries: []string{gnark, json}},
-	{dir: "engine", may: []string{"engine"}, libraries: []string{gnark, json, xsync}},
+	{dir: "engine", may: []string{"engine", "cuda"}, libraries: []string{gnark, json, xsync}},
 	{dir: "capi", may: []string{"engine"}, libraries: []string{gnark, xsys}, cgo: true},
 	{dir: "bindings/cli", may: []string{"engine"}, libraries: []string{gnark, json, cobra, pflag, xsys}},
 	// Programs that tests build and run as foreign hosts of the library.
 	{dir: "tests/abi/testdata", cgo: true},
 	{dir: "tests/hosts/testdata", may: []string{"engine"}, libraries: []string{gnark}, cgo: true},
-	{dir: "tests", may: []string{"engine", "tests"}, libraries: []string{gnark, json, xsys}},
+	{dir: "tests", may: []string{"engine", "cuda", "tests"}, libraries: []string{gnark, json, xsys}},
 }
 
 // source is one parsed Go file.
@@ -119,7 +126,7 @@ func checkArrows(s *source) (bad []string) {
 			continue
 		}
 		if own, ok := strings.CutPrefix(name, module+"/"); ok {
-			if below(own, "tests") && !s.isTest() && !below(dir, "tests") {
+			if (below(own, "tests") || below(own, "cuda/kerneltest")) && !s.isTest() && !below(dir, "tests") {
 				bad = append(bad, s.at(spec.Pos(), "only tests import tests: %s", own))
 			} else if below(own, "capi") || below(own, "bindings") {
 				bad = append(bad, s.at(spec.Pos(), "nobody imports %s", own))
@@ -188,7 +195,7 @@ var bannedBuiltins = map[string]string{
 // status itself for panic, are free.
 func checkCalls(s *source) (bad []string) {
 	dir := path.Dir(s.path)
-	if s.isTest() || s.isTool() || below(dir, "bindings/cli") || below(dir, "tests") {
+	if s.isTest() || s.isTool() || below(dir, "bindings/cli") || below(dir, "tests") || below(dir, "cuda/kerneltest") {
 		return nil
 	}
 	// An import under its own name; a renamed one is followed by that name.

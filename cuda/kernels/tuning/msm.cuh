@@ -1,0 +1,30 @@
+// Numbers of msm/, by what was measured on an H200. They change times, never results.
+#pragma once
+
+namespace sealc2 {
+namespace msm {
+
+// Digits that a thread of scatter_entries holds in registers. 16 at 1024 threads: 16384 entries a tile, staged in 128 KB.
+constexpr int scatter_items = 16;
+constexpr int scatter_threads = 1024; // at most
+constexpr int bucket_threads = 1024;  // of sort_partition, at most
+
+// Buckets that a block of next_pairs looks at, and the number of pairs above which a bucket's pairs are written by the
+// whole grid in place of one block.
+constexpr int pair_threads = 256;
+constexpr int pair_buckets = 1024;
+constexpr int pair_limit = 4096;
+
+// Threads of a block of the tree's kernels, and blocks that fit on a multiprocessor by their registers.
+template <class F> struct Tree;
+struct TreeG1 {
+    static constexpr int threads = 128, forward_blocks = 5, backward_blocks = 4;
+};
+struct TreeG2 {
+    static constexpr int threads = 64, forward_blocks = 6, backward_blocks = 4;
+};
+constexpr int invert_threads = 32;
+constexpr int total_threads = 128; // of a block of sum_list
+
+} // namespace msm
+} // namespace sealc2

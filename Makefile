@@ -27,7 +27,7 @@ SEALC2_PARAMS ?= $(CACHE)/params
 
 # Go's build cache does not see the headers and the version script: their hash makes it look again.
 FACE := $(shell cat include/*.h capi/*.h capi/exports.map | sha256sum | cut -c1-16)
-FACE_CFLAGS := -O2 -g -DSEALC2_FACE=0x$(FACE)
+FACE_CFLAGS := -O2 -g -Wno-deprecated-declarations -DSEALC2_FACE=0x$(FACE)
 # Go asks git for the revision, and fails where git refuses the folder.
 GOFLAGS_BUILD := -trimpath -buildvcs=$(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 

@@ -130,15 +130,30 @@ func read(t *testing.T, path string, into any) {
 	}
 }
 
-// Results of either side must be releasable by the other's destructors.
-func TestDestructors_MixedUnderAddressSanitizer(t *testing.T) {
+// destructors compiles the program of mixed frees.
+func destructors(t *testing.T, flags ...string) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "destructors")
 	capi := filepath.Join(root, "capi")
-	if err := compile("gcc", "-std=gnu11", "-g", "-fsanitize=address,undefined", "-I", capi, "testdata/destructors.c",
-		filepath.Join(capi, "result.c"), "-o", program); err != nil {
+	args := append([]string{"-std=gnu11", "-g", "-I", capi, "testdata/destructors.c", filepath.Join(capi, "result.c"), "-o", program}, flags...)
+	if err := compile("gcc", args...); err != nil {
 		t.Fatal(err)
 	}
-	run(t, time.Minute, []string{"ASAN_OPTIONS=detect_leaks=1:exitcode=1"}, program)
+	return program
+}
+
+// Results of either side must be releasable by the other's destructors.
+func TestDestructors_MixedUnderAddressSanitizer(t *testing.T) {
+	run(t, time.Minute, []string{"ASAN_OPTIONS=detect_leaks=1:exitcode=1"}, destructors(t, "-fsanitize=address,undefined"))
+}
+
+// The same with the C library's own malloc and free, as hosts have them.
+func TestDestructors_MixedUnderValgrind(t *testing.T) {
+	if _, err := exec.LookPath("valgrind"); err != nil {
+		t.Skipf("this machine has no valgrind: %v", err)
+	}
+	run(t, 2*time.Minute, nil, "valgrind", "--quiet", "--leak-check=full", "--show-leak-kinds=all",
+		"--errors-for-leak-kinds=all", "--error-exitcode=9", destructors(t))
 }
 
 // A host written in Go must keep its own preemption: without the chained SIGURG handler its garbage

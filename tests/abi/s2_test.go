@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -138,7 +139,7 @@ func TestS2(t *testing.T) {
 			circuits []string
 		}{
 			{"open", small}, {"prove", small}, {"prove", full}, {"prove", large}, {"mismatch", full}, {"references", small},
-			{"split", full}, {"split", large}, {"threads", slices.Concat(small, full)}, {"fork", small}, {"raw", full},
+			{"split", full}, {"split", large}, {"threads", slices.Concat(small, full)}, {"fork", small}, {"raw", full}, {"lent", small},
 		} {
 			t.Run(build.name+"/"+c.name, func(t *testing.T) {
 				args := append([]string{library, shim(t, "s2"), shim(t, "s2cuzk"), c.name}, c.circuits...)
@@ -146,6 +147,28 @@ func TestS2(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Goal: a machine that can never hold the proof is an ENOMEM with both numbers, by prove and by start, each time.
+// Method: the host in a mount namespace where /proc/meminfo tells of 64 KiB.
+func TestS2_NoMemory(t *testing.T) {
+	meminfo := filepath.Join(t.TempDir(), "meminfo")
+	if err := os.WriteFile(meminfo, []byte("MemTotal: 64 kB\nMemFree: 64 kB\nMemAvailable: 64 kB\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inside := []string{"-m", "sh", "-c", `mount --bind "$1" /proc/meminfo && shift && exec "$@"`, "sh", meminfo}
+	if err := exec.Command("unshare", append(inside, "true")...).Run(); err != nil {
+		if err := exec.Command("unshare", append([]string{"-r"}, append(inside, "true")...)...).Run(); err != nil {
+			t.Skipf("needs root or user namespaces, to mount another /proc/meminfo: %v", err)
+		}
+		inside = append([]string{"-r"}, inside...)
+	}
+	program := filepath.Join(t.TempDir(), "s2")
+	if err := compile("gcc", "-std=gnu11", "-O1", "-g", "testdata/s2.c", "-o", program, "-lpthread", "-ldl"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, time.Minute, nil, "unshare", append(inside, program, library, shim(t, "s2"), shim(t, "s2cuzk"), "no-memory",
+		dump(t, "tiny-1024"), filepath.Join(root, "tests/vectors/tiny/tiny-1024/params.bin"))...)
 }
 
 // Goal: {int, char*} comes back in registers, as compilers of foreign code have it, and the text is of malloc.

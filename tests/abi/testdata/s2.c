@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -394,15 +395,25 @@ static void split_case(const char *path, const char *params) {
         lib.sealc2_s2_abandon(pending);
         free_batch(&b);
     }
-    for (int state = 0; state < 4; state++) {
+    /* Abandoned at once, under way, when it is done, when it has failed, after a shutdown, without circuits; and finished
+     * into nothing. */
+    enum { AT_ONCE, UNDER_WAY, DONE, FAILED, SHUT_DOWN, NO_CIRCUITS, INTO_NOTHING, STATES };
+    for (int state = 0; state < STATES; state++) {
         circuit c = load_circuit(path);
         sealc2_s2_srs srs = open_srs(params, false);
         void *pending = NULL;
-        batch b = batch_of(&c, 2);
+        batch b = batch_of(&c, state == NO_CIRCUITS ? 0 : state == FAILED ? 1 : 2);
+        if (state == FAILED)
+            c.aux[0] = c.r; /* rows that hold, of another witness */
         expect("start", lib.sealc2_s2_start(b.provers, b.n, b.r, b.s, &srs, 0, NULL, &pending), 0, NULL);
         free_rows(&c);
-        usleep((useconds_t)state * 30000);
-        if (state == 3) {
+        if (state == UNDER_WAY)
+            usleep(20000);
+        if (state == DONE || state == FAILED)
+            usleep(500000);
+        if (state == SHUT_DOWN)
+            expect("shutdown", (sealc2_s2_error){.code = lib.sealc2_shutdown(NULL)}, 0, NULL);
+        if (state == INTO_NOTHING) {
             expect("finish into nothing", lib.sealc2_s2_finish(pending, NULL), EINVAL, "out");
         } else {
             lib.sealc2_s2_abandon(pending);
@@ -436,6 +447,125 @@ static void split_case(const char *path, const char *params) {
     sealc2_s2_error after = lib.sealc2_s2_finish(pending, b.out);
     check(after.code == 0 || after.code == ECANCELED, "finish after shutdown: %d %s", after.code, after.message ? after.message : "");
     free(after.message);
+    lib.sealc2_s2_srs_drop(&srs);
+    free_batch(&b);
+    free_circuit(&c);
+}
+
+/* Memory that is lent: read-only, ending `shift` bytes before a page that nobody may touch, and taken away later. */
+typedef struct {
+    uint8_t *base;
+    size_t bytes;
+} lent;
+
+static lent pages[64];
+static int lent_count;
+
+static void *lend(const void *from, size_t bytes, size_t shift) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (bytes + shift + page) / page * page;
+    uint8_t *base = mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED || lent_count == sizeof pages / sizeof pages[0]) {
+        perror("lend");
+        exit(1);
+    }
+    uint8_t *out = base + whole - shift - bytes;
+    memcpy(out, from, bytes);
+    mprotect(base, whole, PROT_READ);
+    mprotect(base + whole, page, PROT_NONE);
+    pages[lent_count++] = (lent){base, whole};
+    return out;
+}
+
+/* From now on whoever reads any of it ends the process. */
+static void take_back(void) {
+    while (lent_count > 0) {
+        lent *one = &pages[--lent_count];
+        mprotect(one->base, one->bytes, PROT_NONE);
+    }
+}
+
+/* The circuit with vectors and densities in lent memory; rows only, or all but the rows. */
+static circuit lend_circuit(const circuit *c, int rows, size_t shift) {
+    circuit out = *c;
+    if (rows) {
+        out.a = lend(c->a, c->rows * 32, shift);
+        out.b = lend(c->b, c->rows * 32, shift);
+        out.c = lend(c->c, c->rows * 32, shift);
+        return out;
+    }
+    out.inp = lend(c->inp, c->inp_len * 32, shift);
+    out.aux = lend(c->aux, c->aux_len * 32, shift);
+    out.a_aux.words = lend(c->a_aux.words, (c->aux_len + 63) / 64 * 8, 0);
+    out.b_inp.words = lend(c->b_inp.words, (c->inp_len + 63) / 64 * 8, 0);
+    out.b_aux.words = lend(c->b_aux.words, (c->aux_len + 63) / 64 * 8, 0);
+    return out;
+}
+
+/* Nothing is read behind its end, nothing is written, and nothing is looked at after the call that it was lent for,
+ * whether that succeeds or not. Addresses are multiples of 8, and of nothing larger. */
+static void lent_case(const char *path, const char *params) {
+    circuit own = load_circuit(path);
+    sealc2_s2_srs srs = open_srs(params, false);
+    for (size_t shift = 0; shift <= 24; shift += 8) {
+        for (int bad = 0; bad < 2; bad++) {
+            own.c[1].l[0] ^= (uint64_t)bad;
+            circuit rest = lend_circuit(&own, 0, shift), c = lend_circuit(&rest, 1, shift);
+            batch b = batch_of(&c, 2);
+            sealc2_s2_prover *provers = lend(b.provers, 2 * sizeof *b.provers, shift);
+            sealc2_s2_fr *r = lend(b.r, 64, shift), *s = lend(b.s, 64, shift);
+            sealc2_s2_error err = lib.sealc2_s2_prove(provers, 2, r, s, b.out, &srs, -1, NULL);
+            take_back();
+            expect("lent", err, bad ? EINVAL : 0, bad ? "row 1 of" : NULL);
+            if (bad)
+                untouched("lent", &b);
+            else
+                same_proofs("lent", &b, &own.proof);
+            free_batch(&b);
+
+            rest = lend_circuit(&own, 0, shift);
+            lent later[8];
+            int count = lent_count;
+            memcpy(later, pages, sizeof later);
+            lent_count = 0;
+            c = lend_circuit(&rest, 1, shift);
+            b = batch_of(&c, 2);
+            void *pending = NULL;
+            err = lib.sealc2_s2_start(lend(b.provers, 2 * sizeof *b.provers, shift), 2, lend(b.r, 64, shift),
+                                      lend(b.s, 64, shift), &srs, -1, NULL, &pending);
+            take_back();
+            expect("lent to start", err, bad ? EINVAL : 0, bad ? "row 1 of" : NULL);
+            err = bad ? (sealc2_s2_error){0, NULL} : lib.sealc2_s2_finish(pending, b.out);
+            memcpy(pages, later, sizeof later);
+            lent_count = count;
+            take_back();
+            expect("lent until finish", err, 0, NULL);
+            if (!bad)
+                same_proofs("lent until finish", &b, &own.proof);
+            free_batch(&b);
+            own.c[1].l[0] ^= (uint64_t)bad;
+        }
+    }
+    batch b = batch_of(&own, 1);
+    expect("afterwards", prove(&b, &srs), 0, NULL);
+    same_proofs("afterwards", &b, &own.proof);
+    lib.sealc2_s2_srs_drop(&srs);
+    lib.sealc2_shutdown(NULL);
+    free_batch(&b);
+    free_circuit(&own);
+}
+
+/* On a machine with less memory than the proof takes. */
+static void no_memory_case(const char *path, const char *params) {
+    circuit c = load_circuit(path);
+    sealc2_s2_srs srs = open_srs(params, false);
+    batch b = batch_of(&c, 1);
+    void *pending = (void *)0xA5A5;
+    for (int round = 0; round < 2; round++) {
+        expect("prove", prove(&b, &srs), ENOMEM, "bytes");
+        untouched("prove", &b);
+        expect("start", lib.sealc2_s2_start(b.provers, 1, b.r, b.s, &srs, -1, NULL, &pending), ENOMEM, "(the budget), got");
+        check(pending == NULL, "a failed start leaves a handle");
+    }
     lib.sealc2_s2_srs_drop(&srs);
     free_batch(&b);
     free_circuit(&c);
@@ -640,6 +770,10 @@ int main(int argc, char **argv) {
         references_case(argv[5], argv[6]);
     else if (strcmp(name, "split") == 0)
         split_case(argv[5], argv[6]);
+    else if (strcmp(name, "lent") == 0)
+        lent_case(argv[5], argv[6]);
+    else if (strcmp(name, "no-memory") == 0)
+        no_memory_case(argv[5], argv[6]);
     else if (strcmp(name, "threads") == 0 && argc == 9)
         threads_case(argv + 5);
     else if (strcmp(name, "fork") == 0)

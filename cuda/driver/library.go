@@ -10,10 +10,10 @@ import (
 	"github.com/sealc2/sealc2/engine/status"
 )
 
-// Library is a loaded image of kernels.
+// Library is loaded kernels, from one image or several.
 type Library struct {
-	device *Device
-	handle uintptr
+	device  *Device
+	handles []uintptr
 
 	mu      sync.Mutex
 	kernels map[string]Kernel
@@ -29,24 +29,42 @@ type kernel struct {
 	warm     atomic.Bool // known to be on the device
 }
 
-// Load loads a fatbin or cubin, of which a copy is made. Kernels are looked up later; only then does a missing image
-// for this device show. Errors: NoDevice for an empty image; else what the driver said.
-func (d *Device) Load(image []byte) (*Library, error) {
+// Load loads fatbins or cubins, of which copies are made. Kernels are looked up later; only then does a missing image
+// for this device show. Errors: NoDevice where there is no image, or an empty one; else what the driver said.
+func (d *Device) Load(images ...[]byte) (l *Library, err error) {
 	const op = "driver.Load"
-	if len(image) == 0 {
+	l = &Library{device: d, kernels: map[string]Kernel{}}
+	for _, image := range images {
+		if len(image) == 0 {
+			images = nil
+			break
+		}
+	}
+	if len(images) == 0 {
 		return nil, status.New(status.NoDevice, op, d.Name, "an image of the kernels", "none: this build has no CUDA code")
 	}
-	// The driver wants the image aligned; an embedded one may lie anywhere.
+	for _, image := range images {
+		if err := l.add(op, image); err != nil {
+			_ = l.Close()
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// add loads one image.
+func (l *Library) add(op string, image []byte) error {
+	// The driver wants it aligned; an embedded one may lie anywhere.
 	aligned := make([]uint64, (len(image)+7)/8)
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&aligned[0])), len(image)), image)
 	defer runtime.KeepAlive(aligned)
 	c := newCell()
 	defer c.free()
-	if err := d.api.do(op, d.Name, LibraryLoadData, c.out(0), uintptr(unsafe.Pointer(&aligned[0])), 0, 0, 0, 0, 0, 0); err != nil {
-		return nil, err
+	if err := l.device.api.do(op, l.device.Name, LibraryLoadData, c.out(0), uintptr(unsafe.Pointer(&aligned[0])), 0, 0, 0, 0, 0, 0); err != nil {
+		return err
 	}
-	l := &Library{device: d, handle: uintptr(c.word[0]), kernels: map[string]Kernel{}}
-	return l, nil
+	l.handles = append(l.handles, uintptr(c.word[0]))
+	return nil
 }
 
 // Kernel finds a kernel by its name. Errors: NoDevice, where the image has none for this device's architecture;
@@ -66,7 +84,13 @@ func (l *Library) Kernel(name string) (Kernel, error) {
 		return Kernel{}, err
 	}
 	where := fmt.Sprintf("%s: kernel %q for compute capability %s", d.Name, name, d.Capability)
-	if err := d.api.do(op, where, LibraryGetKernel, c.out(0), l.handle, text); err != nil {
+	result := NotFound
+	for _, handle := range l.handles {
+		if result = d.api.call(LibraryGetKernel, c.out(0), handle, text); result != NotFound {
+			break
+		}
+	}
+	if err := d.api.check(op, where, LibraryGetKernel, result); err != nil {
 		return Kernel{}, err
 	}
 	if err := d.api.do(op, where, KernelGetFunction, c.out(1), uintptr(c.word[0])); err != nil {
@@ -92,16 +116,20 @@ func (l *Library) Warm(kernels ...Kernel) error {
 	return nil
 }
 
-// Close unloads the image. No kernel of it may be running or be launched again. Closing twice is legal.
-func (l *Library) Close() error {
-	if l.handle == 0 {
-		return nil
+// Close unloads the images. No kernel of them may be running or be launched again. It gives back what it can, and
+// returns the first error. Closing twice is legal, and tries again what failed.
+func (l *Library) Close() (err error) {
+	var left []uintptr
+	for _, handle := range l.handles {
+		if failed := l.device.api.do("driver.Unload", l.device.Name, LibraryUnload, handle); failed != nil {
+			left = append(left, handle)
+			if err == nil {
+				err = failed
+			}
+		}
 	}
-	if err := l.device.api.do("driver.Unload", l.device.Name, LibraryUnload, l.handle); err != nil {
-		return err
-	}
-	l.handle = 0
-	return nil
+	l.handles = left
+	return err
 }
 
 // Name is the kernel's name in the image.

@@ -1,7 +1,8 @@
 """A PEP 517 build backend for the sealc2 wheel, with nothing but the standard library.
 
 The wheel carries libsealc2.so inside the package: the file that SEALC2_LIB names, or ../../build/libsealc2.so,
-which `make lib` builds. It fits one platform and any Python 3, since ctypes needs no extension module.
+which `make lib` builds. It fits any Python 3, since ctypes needs no extension module, on one processor and on every
+Linux whose C library is at least as new as the newest symbol that the library asks for: manylinux (PEP 600).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import base64
 import hashlib
 import os
 import re
-import sysconfig
+import struct
 import tarfile
 import zipfile
 from pathlib import Path
@@ -34,8 +35,38 @@ def _metadata() -> str:
     )
 
 
-def _tag() -> str:
-    return "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
+# e_machine of ELF to the names of PEP 600.
+_MACHINES = {62: "x86_64", 183: "aarch64"}
+
+
+def platform_of(library: bytes) -> str:
+    """The platform tag of a shared library: its processor, and the newest version of the C library that it asks for."""
+    if len(library) < 64 or library[:6] != b"\x7fELF\2\1":
+        raise SystemExit("the library: want ELF of 64 bits, little-endian, got something else")
+    machine = struct.unpack_from("<H", library, 18)[0]
+    if machine not in _MACHINES:
+        raise SystemExit(f"the library: want one of machines {sorted(_MACHINES)}, got {machine}")
+    (table,) = struct.unpack_from("<Q", library, 40)
+    size, count = struct.unpack_from("<HH", library, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", library, table + i * size) for i in range(count)]
+    newest = (5,)  # the oldest that PEP 600 knows
+    for _, kind, _, _, offset, _, link, entries, _, _ in sections:
+        if kind != 0x6FFFFFFE:  # SHT_GNU_verneed
+            continue
+        names = sections[link][4]
+        for _ in range(entries):
+            _, versions, _, first, following = struct.unpack_from("<HHIII", library, offset)
+            at = offset + first
+            for _ in range(versions):
+                _, _, _, name, step = struct.unpack_from("<IHHII", library, at)
+                text = library[names + name : library.index(b"\0", names + name)].decode()
+                match = re.fullmatch(r"GLIBC_2\.([0-9.]+)", text)
+                if match is None:
+                    raise SystemExit(f"the library: want symbols of the C library alone, got one of version {text}")
+                newest = max(newest, tuple(int(part) for part in match.group(1).split(".")))
+                at += step
+            offset += following
+    return f"manylinux_2_{newest[0]}_{_MACHINES[machine]}"
 
 
 def _library() -> Path:
@@ -46,10 +77,11 @@ def _library() -> Path:
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    version, tag = _field("version"), _tag()
+    library = _library().read_bytes()
+    version, tag = _field("version"), f"py3-none-{platform_of(library)}"
     info = f"sealc2-{version}.dist-info"
     entries = {f"sealc2/{path.name}": path.read_bytes() for path in sorted((HERE / "sealc2").iterdir()) if path.suffix in (".py", ".typed")}
-    entries["sealc2/libsealc2.so"] = _library().read_bytes()
+    entries["sealc2/libsealc2.so"] = library
     entries[f"{info}/METADATA"] = _metadata().encode()
     entries[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: sealc2\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
     for licence in ("LICENSE-APACHE", "LICENSE-MIT"):

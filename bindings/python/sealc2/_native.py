@@ -1,4 +1,5 @@
-"""The C interface of libsealc2 in ctypes: layouts and signatures of include/sealc2.h, nothing else."""
+"""The C interface of libsealc2 in ctypes: layouts and signatures of include/sealc2.h, with the two structs of
+sealc2_s2.h that it refers to, and nothing else."""
 
 from __future__ import annotations
 
@@ -10,12 +11,20 @@ from typing import List, Optional
 PROOF_BYTES = 192
 
 
+class Span(ctypes.Structure):
+    _fields_ = [("at", ctypes.c_uint32), ("len", ctypes.c_uint32)]
+
+
 class Error(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_size_t),
         ("text", ctypes.c_char_p),
         ("text_cap", ctypes.c_size_t),
         ("text_len", ctypes.c_size_t),
+        ("op", Span),
+        ("where", Span),
+        ("want", Span),
+        ("got", Span),
     ]
 
 
@@ -36,6 +45,7 @@ class Progress(ctypes.Structure):
         ("stage", ctypes.c_char_p),
         ("elapsed_ns", ctypes.c_uint64),
         ("done", ctypes.c_double),
+        ("start_ns", ctypes.c_uint64),
     ]
 
 
@@ -62,6 +72,99 @@ class ProveRequest(ctypes.Structure):
         ("progress", ProgressFn),
         ("partition", PartitionFn),
         ("user", ctypes.c_void_p),
+    ]
+
+
+class Density(ctypes.Structure):
+    _fields_ = [("words", ctypes.c_void_p), ("bits", ctypes.c_size_t), ("ones", ctypes.c_size_t)]
+
+
+class Circuit(ctypes.Structure):
+    """sealc2_s2_prover."""
+
+    _fields_ = [
+        ("a_aux", Density),
+        ("b_inp", Density),
+        ("b_aux", Density),
+        ("a", ctypes.c_void_p),
+        ("b", ctypes.c_void_p),
+        ("c", ctypes.c_void_p),
+        ("abc_len", ctypes.c_size_t),
+        ("inp", ctypes.c_void_p),
+        ("inp_len", ctypes.c_size_t),
+        ("aux", ctypes.c_void_p),
+        ("aux_len", ctypes.c_size_t),
+    ]
+
+
+class AssignmentsRequest(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("params", ctypes.c_char_p),
+        ("circuits", ctypes.POINTER(Circuit)),
+        ("count", ctypes.c_size_t),
+        ("r", ctypes.c_char_p),
+        ("s", ctypes.c_char_p),
+        ("scalar_count", ctypes.c_size_t),
+        ("job", ctypes.c_uint64),
+        ("progress", ProgressFn),
+        ("user", ctypes.c_void_p),
+        ("dev_params", ctypes.c_uint32),
+    ]
+
+
+class C1Request(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("c1", ctypes.c_char_p),
+        ("c1_len", ctypes.c_size_t),
+        ("statement", ctypes.c_char_p),
+        ("statement_len", ctypes.c_size_t),
+        ("sector_id", ctypes.c_uint64),
+        ("prover_id", ctypes.c_char_p),
+    ]
+
+
+class C1Info(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("shape", ctypes.c_char * 16),
+        ("registered_proof", ctypes.c_int32),
+        ("partitions", ctypes.c_uint32),
+        ("inputs", ctypes.c_uint32),
+        ("challenges", ctypes.c_uint32),
+        ("porep_id", ctypes.c_uint8 * 32),
+        ("replica_id", ctypes.c_uint8 * 32),
+        ("comm_r", ctypes.c_uint8 * 32),
+        ("comm_d", ctypes.c_uint8 * 32),
+        ("ticket", ctypes.c_uint8 * 32),
+        ("seed", ctypes.c_uint8 * 32),
+    ]
+
+
+class CircuitDigest(ctypes.Structure):
+    """sealc2_circuit."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("inputs", ctypes.c_uint64),
+        ("aux", ctypes.c_uint64),
+        ("constraints", ctypes.c_uint64),
+        ("rows", ctypes.c_uint64),
+        ("domain", ctypes.c_uint64),
+        ("nonzero", ctypes.c_uint64 * 3),
+        ("max_terms", ctypes.c_uint64 * 3),
+        ("a_aux", ctypes.c_uint64),
+        ("b_input", ctypes.c_uint64),
+        ("b_aux", ctypes.c_uint64),
+        ("sha256", ctypes.c_uint64),
+        ("poseidon", ctypes.c_uint64),
+        ("chunk_rows", ctypes.c_uint64),
+        ("chunks", ctypes.c_uint64),
+        ("digest", ctypes.c_uint8 * 32),
+        ("a_aux_digest", ctypes.c_uint8 * 32),
+        ("b_input_digest", ctypes.c_uint8 * 32),
+        ("b_aux_digest", ctypes.c_uint8 * 32),
     ]
 
 
@@ -111,6 +214,18 @@ _SIGNATURES = {
     "sealc2_verify": (
         ctypes.c_int32,
         [_ENGINE, ctypes.POINTER(VerifyRequest), ctypes.POINTER(ctypes.c_int32), _ERR],
+    ),
+    "sealc2_prove_assignments": (
+        ctypes.c_int32,
+        [_ENGINE, ctypes.POINTER(AssignmentsRequest), ctypes.POINTER(ctypes.c_uint8), ctypes.c_size_t, _SIZE_OUT, _ERR],
+    ),
+    "sealc2_read_c1": (
+        ctypes.c_int32,
+        [_ENGINE, ctypes.POINTER(C1Request), ctypes.POINTER(C1Info), ctypes.POINTER(ctypes.c_uint8), ctypes.c_size_t, _ERR],
+    ),
+    "sealc2_circuit_digest": (
+        ctypes.c_int32,
+        [_ENGINE, ctypes.c_char_p, _JOB, ctypes.POINTER(CircuitDigest), ctypes.POINTER(ctypes.c_uint8), ctypes.c_size_t, _ERR],
     ),
     "sealc2_last_stages": (
         ctypes.c_int32,

@@ -74,17 +74,19 @@ template <class F> struct Points {
     SEALC2_DEVICE uint32_t y_offset(uint32_t number) const { return (number & ~sign_bit) < inputs ? units : 32 * units; }
 };
 
+// 2p.
+SEALC2_CONSTANT(fp_modulus_twice, 12, 0xffff5556u, 0x73fdffffu, 0x62a7ffffu, 0x3d57fffdu, 0xed61ec48u, 0xce61a541u,
+                0xe70a257eu, 0xc8ee9709u, 0x869759aeu, 0x96374f6cu, 0x72ffcd34u, 0x340223d4u)
+
 // The steps of an affine addition, with as few reductions as the bounds allow.
 template <class F> struct Steps;
 
 template <> struct Steps<Fp> {
-    SEALC2_DEVICE static uint32_t modulus2(int j) { return fp_modulus(j) << 1 | (j > 0 ? fp_modulus(j - 1) >> 31 : 0); }
-
     // negate_if is 2p - y or y: below 2p, or 2p itself for y = 0, which no point has.
     SEALC2_DEVICE static Fp negate_if(const Fp& y, bool negative) {
         uint32_t m[12];
         SEALC2_UNROLL
-        for (int j = 0; j < 12; j++) m[j] = modulus2(j);
+        for (int j = 0; j < 12; j++) m[j] = fp_modulus_twice(j);
         Fp r;
         sub_limbs<12>(r.limb, m, y.limb);
         return select(negative, r, y);
@@ -93,7 +95,7 @@ template <> struct Steps<Fp> {
     SEALC2_DEVICE static void plus2p_if(Fp& a, uint32_t borrow) {
         uint32_t m[12];
         SEALC2_UNROLL
-        for (int j = 0; j < 12; j++) m[j] = borrow & modulus2(j);
+        for (int j = 0; j < 12; j++) m[j] = borrow & fp_modulus_twice(j);
         add_limbs<12>(a.limb, a.limb, m);
     }
     // difference is x2 - x1 + p.
@@ -106,7 +108,7 @@ template <> struct Steps<Fp> {
     SEALC2_DEVICE static Fp rise(const Fp& y2, const Fp& y1) {
         uint32_t m[12];
         SEALC2_UNROLL
-        for (int j = 0; j < 12; j++) m[j] = modulus2(j);
+        for (int j = 0; j < 12; j++) m[j] = fp_modulus_twice(j);
         Fp r;
         sub_limbs<12>(r.limb, y2.limb, y1.limb);
         add_limbs<12>(r.limb, r.limb, m);

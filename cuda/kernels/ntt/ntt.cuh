@@ -1,0 +1,205 @@
+// Transforms of n = 2^log elements of Fr between coefficients in natural order and values in bit-reversed order.
+//
+// Algorithm. x^n - c splits into (x^(n/2) - s)(x^(n/2) + s), s^2 = c, and so on down to n linear factors. Forward walks
+// down that tree: at level l are 2^l groups of n/2^l neighbours, and group k takes its halves u, v to u + w v, u - w v.
+// With c = 1 group k's w does not depend on the level: w = roots[k] = e(0.01 k0 k1 k2 ...) in binary digits, k0 being
+// k's lowest bit and e(x) the x-th part of a full turn, so roots[0] = 1, roots[1] = i. The values come out in
+// bit-reversed order. With c = -1 the tree is the right half of that of x^2n - 1, whose groups are 2^l + k: the values
+// lie on the coset where x^n = -1, and shifting to it costs nothing. Inverse walks up: u + v, (u - v)/w, and leaves out
+// the factor 1/n. 1/roots[k] = -roots[k with all bits below the highest turned over], so one table serves both ways.
+// Source: J. W. Cooley, J. W. Tukey (1965), W. M. Gentleman, G. Sande (1966); the tree as in D. J. Bernstein,
+// "Multidigit multiplication for mathematicians" (2001).
+//
+// Passes. A block holds a tile: 2^ntt_tile_log elements, rows of neighbours far apart (stride) or, in the pass of the
+// last levels, one piece. A thread holds eight, which differ in three bits of their place in the tile (its window),
+// does those three levels in registers, and exchanges through shared memory for the next window. So 2^27 takes three
+// passes over memory, and neighbouring passes of two transforms of one vector are one.
+//
+// Cost: log * n/2 multiplications, less n - 1 by ones where c = 1; per pass 64 bytes an element, and in the pass of the
+// last levels up to 32 bytes of roots. Floor for 2^27: 26.6 ms by 68 G multiplications/s (24.6 ms where c = 1).
+#pragma once
+#include "../field/fr.cuh"
+#include "../tuning/ntt.cuh"
+
+namespace sealc2 {
+
+constexpr uint32_t ntt_tile = 1u << ntt_tile_log;
+constexpr uint32_t ntt_threads = ntt_tile / 8;
+constexpr uint32_t ntt_top = ntt_tile_log - 3; // the highest window
+
+// NttPass is some neighbouring levels of a transform.
+struct NttPass {
+    uint32_t log;         // n = 2^log
+    uint32_t stride_log;  // rows of a tile are 2^stride_log apart
+    uint32_t column_log;  // and 2^column_log long
+    uint32_t levels;      // column_log + levels is ntt_tile_log, or less where the pass has all levels
+    uint32_t coset;       // 0, or 2^(levels above and in the pass + column_log): see group_base
+};
+
+// NttTable holds the roots: all below 2^limit_log, and high[h] = roots[h << low_log] to multiply others from.
+struct NttTable {
+    const Fr* roots;
+    const Fr* high;
+    uint32_t limit_log, low_log;
+};
+
+// ntt_root is roots[k]. split: k may lie beyond the table.
+template <bool split> SEALC2_DEVICE Fr ntt_root(const NttTable& table, uint32_t k) {
+    if (!split || k >> table.limit_log == 0) return table.roots[k];
+    return mul(table.roots[k & ((1u << table.low_log) - 1)], table.high[k >> table.low_log]);
+}
+
+// ntt_mirror is the k' with roots[k'] = -1/roots[k], for k > 0.
+SEALC2_DEVICE uint32_t ntt_mirror(uint32_t k) { return k ^ (0x7fffffffu >> __clz(int(k))); }
+
+// ntt_level does the level of bit `bit` of the window; q is the group of the level of bit 2.
+template <int bit, bool inverse, bool split> SEALC2_DEVICE void ntt_level(Fr* x, const NttTable& table, uint32_t q) {
+    constexpr int half = 1 << bit, groups = 4 >> bit;
+    SEALC2_UNROLL
+    for (int g = 0; g < groups; g++) {
+        const uint32_t k = q * groups + g;
+        const bool plain = k == 0; // roots[0] = 1
+        const Fr w = ntt_root<split>(table, inverse && !plain ? ntt_mirror(k) : k);
+        SEALC2_UNROLL
+        for (int j = 0; j < half; j++) {
+            Fr& u = x[2 * g * half + j];
+            Fr& v = x[(2 * g + 1) * half + j];
+            if (inverse) {
+                const Fr sum = add(u, v);
+                v = plain ? sub(u, v) : mul(w, sub(v, u));
+                u = sum;
+            } else {
+                if (!plain) v = mul(w, v);
+                const Fr difference = sub(u, v);
+                u = add(u, v);
+                v = difference;
+            }
+        }
+    }
+}
+
+// NttBlock is a block's part of a pass.
+struct NttBlock {
+    uint4* shared;       // two halves of each element of the tile
+    const NttPass& pass;
+    uint32_t first;      // place of the tile in the vector
+    uint32_t group;      // of the tile at the level of the tile's highest bit, times ntt_tile
+
+    SEALC2_DEVICE NttBlock(uint4* shared_, const NttPass& pass_) : shared(shared_), pass(pass_) {
+        const uint32_t across = pass.stride_log - pass.column_log; // tiles side by side
+        const uint32_t g = blockIdx.x >> across, column = blockIdx.x & ((1u << across) - 1);
+        first = (g << (pass.stride_log + ntt_tile_log - pass.column_log)) + (column << pass.column_log);
+        group = g << ntt_tile_log;
+    }
+
+    // index is the place in the tile of the thread's first element in a window.
+    SEALC2_DEVICE static uint32_t index(uint32_t window) {
+        const uint32_t low = threadIdx.x & ((1u << window) - 1);
+        return (threadIdx.x ^ low) << 3 | low;
+    }
+
+    // slot spreads the tile over shared memory so that eight lanes always meet all banks.
+    SEALC2_DEVICE static uint32_t slot(uint32_t i) { return i ^ (i >> 3 & 7); }
+
+    SEALC2_DEVICE size_t place(uint32_t i) const {
+        return first + (size_t(i >> pass.column_log) << pass.stride_log) + (i & ((1u << pass.column_log) - 1));
+    }
+
+    // holds tells places of the tile that are in the vector: all, but for transforms smaller than a tile.
+    SEALC2_DEVICE bool holds(uint32_t i) const { return pass.log >= ntt_tile_log || i < 1u << pass.log; }
+
+    SEALC2_DEVICE void load(Fr* x, const Fr* v, uint32_t window) const {
+        const uint32_t at = index(window);
+        SEALC2_UNROLL
+        for (uint32_t k = 0; k < 8; k++) x[k] = holds(at | k << window) ? v[place(at | k << window)] : Fr::zero();
+    }
+
+    SEALC2_DEVICE void store(Fr* v, const Fr* x, uint32_t window) const {
+        const uint32_t at = index(window);
+        SEALC2_UNROLL
+        for (uint32_t k = 0; k < 8; k++)
+            if (holds(at | k << window)) v[place(at | k << window)] = x[k];
+    }
+
+    // exchange moves the block's elements from one window to another.
+    SEALC2_DEVICE void exchange(Fr* x, uint32_t from, uint32_t to) const {
+        uint32_t at = index(from);
+        SEALC2_UNROLL
+        for (uint32_t k = 0; k < 8; k++) {
+            const uint32_t s = slot(at | k << from);
+            const uint32_t* const l = x[k].limb;
+            shared[s] = make_uint4(l[0], l[1], l[2], l[3]);
+            shared[s + ntt_tile] = make_uint4(l[4], l[5], l[6], l[7]);
+        }
+        __syncthreads();
+        at = index(to);
+        SEALC2_UNROLL
+        for (uint32_t k = 0; k < 8; k++) {
+            const uint32_t s = slot(at | k << to);
+            const uint4 a = shared[s], b = shared[s + ntt_tile];
+            x[k] = Fr{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
+        }
+        __syncthreads();
+    }
+
+    // bottom is the window in which a pass's lowest level is done.
+    SEALC2_DEVICE uint32_t bottom() const { return min(pass.column_log, ntt_top); }
+
+    // forward does the pass's levels, from the top window to the bottom one.
+    template <bool split> SEALC2_DEVICE void forward(Fr* x, const NttTable& table, uint32_t coset) const {
+        const uint32_t begin = pass.column_log, base = group + coset;
+        uint32_t end = begin + pass.levels; // bits of the tile in [begin, end) are to be done
+        SEALC2_ROLL
+        for (uint32_t window = ntt_top;;) {
+            const uint32_t q = (base + index(window)) >> (window + 3);
+            if (window + 2 >= begin && window + 2 < end) ntt_level<2, false, split>(x, table, q);
+            if (window + 1 >= begin && window + 1 < end) ntt_level<1, false, split>(x, table, q);
+            if (window >= begin && window < end) ntt_level<0, false, split>(x, table, q);
+            if (window <= begin) break;
+            const uint32_t next = max(window, begin + 3) - 3;
+            exchange(x, window, next);
+            end = min(end, window);
+            window = next;
+        }
+    }
+
+    // inverse does the pass's levels, from the bottom window to the top one.
+    template <bool split> SEALC2_DEVICE void inverse(Fr* x, const NttTable& table, uint32_t coset) const {
+        const uint32_t end = pass.column_log + pass.levels, base = group + coset;
+        uint32_t begin = pass.column_log;
+        SEALC2_ROLL
+        for (uint32_t window = bottom();;) {
+            const uint32_t q = (base + index(window)) >> (window + 3);
+            if (window >= begin && window < end) ntt_level<0, true, split>(x, table, q);
+            if (window + 1 >= begin && window + 1 < end) ntt_level<1, true, split>(x, table, q);
+            if (window + 2 >= begin && window + 2 < end) ntt_level<2, true, split>(x, table, q);
+            if (window == ntt_top) break;
+            const uint32_t next = min(window + 3, ntt_top);
+            exchange(x, window, next);
+            begin = window + 3;
+            window = next;
+        }
+    }
+
+    // Where columns are single elements, memory is read and written in the top window, neighbours by neighbours.
+    SEALC2_DEVICE void load_bottom(Fr* x, const Fr* v) const {
+        const bool single = pass.column_log == 0;
+        load(x, v, single ? ntt_top : bottom());
+        if (single) exchange(x, ntt_top, 0);
+    }
+    SEALC2_DEVICE void store_bottom(Fr* v, Fr* x) const {
+        const bool single = pass.column_log == 0;
+        if (single) exchange(x, 0, ntt_top);
+        store(v, x, single ? ntt_top : bottom());
+    }
+};
+
+// NttFinish is what becomes of the result x of an inverse transform: x * scale, or other * other_scale - x * scale.
+struct NttFinish {
+    const Fr* other;
+    Fr scale, other_scale;
+    uint32_t kind; // ntt_plain, ntt_scaled, ntt_subtracted
+};
+constexpr uint32_t ntt_plain = 0, ntt_scaled = 1, ntt_subtracted = 2;
+
+} // namespace sealc2

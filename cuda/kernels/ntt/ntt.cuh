@@ -31,9 +31,8 @@ constexpr uint32_t ntt_top = ntt_tile_log - 3; // the highest window
 struct NttPass {
     uint32_t log;         // n = 2^log
     uint32_t stride_log;  // rows of a tile are 2^stride_log apart
-    uint32_t column_log;  // and 2^column_log long
-    uint32_t levels;      // column_log + levels is ntt_tile_log, or less where the pass has all levels
-    uint32_t coset;       // 0, or 2^(levels above and in the pass + column_log): see group_base
+    uint32_t column_log;  // and 2^column_log long; where log < ntt_tile_log, all columns but the first are empty
+    uint32_t coset;       // 0, or 2^(levels above the pass + ntt_tile_log), which makes group k of a level 2^level + k
 };
 
 // NttTable holds the roots: all below 2^limit_log, and high[h] = roots[h << low_log] to multiply others from.
@@ -86,7 +85,7 @@ struct NttBlock {
     uint32_t group;      // of the tile at the level of the tile's highest bit, times ntt_tile
 
     SEALC2_DEVICE NttBlock(uint4* shared_, const NttPass& pass_) : shared(shared_), pass(pass_) {
-        const uint32_t across = pass.stride_log - pass.column_log; // tiles side by side
+        const uint32_t across = max(pass.stride_log, pass.column_log) - pass.column_log; // tiles side by side
         const uint32_t g = blockIdx.x >> across, column = blockIdx.x & ((1u << across) - 1);
         first = (g << (pass.stride_log + ntt_tile_log - pass.column_log)) + (column << pass.column_log);
         group = g << ntt_tile_log;
@@ -105,8 +104,8 @@ struct NttBlock {
         return first + (size_t(i >> pass.column_log) << pass.stride_log) + (i & ((1u << pass.column_log) - 1));
     }
 
-    // holds tells places of the tile that are in the vector: all, but for transforms smaller than a tile.
-    SEALC2_DEVICE bool holds(uint32_t i) const { return pass.log >= ntt_tile_log || i < 1u << pass.log; }
+    // holds tells places of the tile that are in the vector.
+    SEALC2_DEVICE bool holds(uint32_t i) const { return pass.log >= ntt_tile_log || (i & ((1u << pass.column_log) - 1)) == 0; }
 
     SEALC2_DEVICE void load(Fr* x, const Fr* v, uint32_t window) const {
         const uint32_t at = index(window);
@@ -148,7 +147,7 @@ struct NttBlock {
     // forward does the pass's levels, from the top window to the bottom one.
     template <bool split> SEALC2_DEVICE void forward(Fr* x, const NttTable& table, uint32_t coset) const {
         const uint32_t begin = pass.column_log, base = group + coset;
-        uint32_t end = begin + pass.levels; // bits of the tile in [begin, end) are to be done
+        uint32_t end = ntt_tile_log; // bits of the tile in [begin, end) are to be done
         SEALC2_ROLL
         for (uint32_t window = ntt_top;;) {
             const uint32_t q = (base + index(window)) >> (window + 3);
@@ -158,21 +157,21 @@ struct NttBlock {
             if (window <= begin) break;
             const uint32_t next = max(window, begin + 3) - 3;
             exchange(x, window, next);
-            end = min(end, window);
+            end = window;
             window = next;
         }
     }
 
     // inverse does the pass's levels, from the bottom window to the top one.
     template <bool split> SEALC2_DEVICE void inverse(Fr* x, const NttTable& table, uint32_t coset) const {
-        const uint32_t end = pass.column_log + pass.levels, base = group + coset;
+        const uint32_t base = group + coset;
         uint32_t begin = pass.column_log;
         SEALC2_ROLL
         for (uint32_t window = bottom();;) {
             const uint32_t q = (base + index(window)) >> (window + 3);
-            if (window >= begin && window < end) ntt_level<0, true, split>(x, table, q);
-            if (window + 1 >= begin && window + 1 < end) ntt_level<1, true, split>(x, table, q);
-            if (window + 2 >= begin && window + 2 < end) ntt_level<2, true, split>(x, table, q);
+            if (window >= begin) ntt_level<0, true, split>(x, table, q);
+            if (window + 1 >= begin) ntt_level<1, true, split>(x, table, q);
+            if (window + 2 >= begin) ntt_level<2, true, split>(x, table, q);
             if (window == ntt_top) break;
             const uint32_t next = min(window + 3, ntt_top);
             exchange(x, window, next);

@@ -54,6 +54,7 @@ type Info struct {
 	MemoryBytes int64
 	Capability  Capability
 	SMCount     int
+	SharedBytes int // of a multiprocessor's memory, that a block may have
 	L2Bytes     int64
 	Mode        int // a compute mode
 }
@@ -134,6 +135,7 @@ func (a *API) info(index int) (i Info, err error) {
 		{CapabilityMinor, func(v int) { minor = v }},
 		{MultiprocessorCount, func(v int) { i.SMCount = v }},
 		{L2Bytes, func(v int) { i.L2Bytes = int64(v) }},
+		{SharedPerBlockOptin, func(v int) { i.SharedBytes = v }},
 		{ComputeMode, func(v int) { i.Mode = v }},
 		{VirtualMemoryManagement, func(v int) { managed = v }},
 	} {

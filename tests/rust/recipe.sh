@@ -5,6 +5,7 @@ crate=$(cd "$(dirname "$0")/../../bindings/rust/supraseal-c2" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
+export CARGO_TARGET_DIR=$work/target # else what is compiled here stays for ever
 mkdir src
 cat >Cargo.toml <<'TOML'
 [package]

@@ -1,13 +1,14 @@
 //! Keys of proofs of spacetime and sector updates, and their 2 KiB proofs with fixed randomness.
 use crate::post::{post_circuits, post_config, update_circuits, T2k};
 use crate::setup::{paths_of, setup_circuit};
+use crate::with_shape;
 use anyhow::{ensure, Context, Result};
 use bellpepper_core::Circuit;
 use bellperson::groth16::{prepare_verifying_key, verify_proof, Proof, VerifyingKey};
 use blstrs::{Bls12, Scalar as Fr};
 use filecoin_proofs::constants::*;
 use filecoin_proofs::parameters::{window_post_public_params, winning_post_public_params};
-use filecoin_proofs::{with_shape, PoStConfig, PoStType};
+use filecoin_proofs::{PoStConfig, PoStType};
 use std::fs;
 use std::path::{Path, PathBuf};
 use storage_proofs_core::compound_proof::CompoundProof;

@@ -4,6 +4,7 @@ use crate::other::{self, with_circuits, Use, NAMES};
 use crate::record::{load, RecordCs};
 use crate::setup::{param_paths, proof_bytes, rebuild, rs};
 use crate::util::{fr_hex, peak_rss_kib, write_json};
+use crate::with_shape;
 use anyhow::{ensure, Result};
 use bellpepper_core::Circuit;
 use bellperson::groth16::{
@@ -11,7 +12,7 @@ use bellperson::groth16::{
     Parameters, Proof, VerifyingKey,
 };
 use blstrs::{Bls12, Scalar as Fr};
-use filecoin_proofs::{with_shape, PoRepConfig};
+use filecoin_proofs::PoRepConfig;
 use serde_json::json;
 use std::fs;
 use std::path::Path;

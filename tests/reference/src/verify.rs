@@ -3,13 +3,14 @@
 use crate::cases::{case, config, Case, Kind};
 use crate::record::load;
 use crate::setup::param_paths;
+use crate::with_shape;
 use anyhow::{ensure, Context, Result};
 use bellperson::groth16::{
     prepare_verifying_key, verify_proof, verify_proofs_batch, Proof, VerifyingKey,
 };
 use blstrs::{Bls12, Scalar as Fr};
 use filecoin_proofs::constants::*;
-use filecoin_proofs::{with_shape, PoRepConfig};
+use filecoin_proofs::PoRepConfig;
 use filecoin_proofs_api::seal as api;
 use serde_json::json;
 use std::fs;

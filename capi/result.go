@@ -46,18 +46,21 @@ type span struct{ at, len uint32 }
 
 var _ = [1]struct{}{}[unsafe.Sizeof([4]span{})-unsafe.Sizeof([4]C.sealc2_span{})]
 
-// partsOf finds op, where, want and got of the first Error in err's chain in err's text. A part that it does not
-// have is taken from the next one that does; want and got stay together.
+// partsOf finds op, where, want and got in err's text: those of the innermost Error in its chain that says what it
+// wanted or got, which is the one that looked; of the innermost one where none does.
 func partsOf(err error) (parts [4]span) {
 	defer status.Recover("capi.partsOf", new(error))
-	var e *status.Error
-	if !errors.As(err, &e) {
+	if err == nil {
 		return parts
 	}
 	text := err.Error()
-	at := strings.Index(text, e.Error())
-	for at >= 0 {
-		pos := at
+	rest, said := 0, false // where the text of what is left of the chain begins
+	for e := (*status.Error)(nil); errors.As(err, &e); err = e.Cause {
+		at := strings.Index(text[rest:], e.Error())
+		if at < 0 {
+			return parts
+		}
+		pos := rest + at
 		take := func(separator, part string) (s span) {
 			if part != "" && strings.HasPrefix(text[pos:], separator+part) {
 				s = span{uint32(pos + len(separator)), uint32(len(part))}
@@ -66,22 +69,15 @@ func partsOf(err error) (parts [4]span) {
 			return s
 		}
 		own := [4]span{take("", e.Op), take(": ", e.Where), take(": want ", e.Want)}
-		if own[3] = take(", got ", e.Got); own[2].len == 0 {
+		if own[2].len > 0 {
+			own[3] = take(", got ", e.Got)
+		} else {
 			own[3] = take(": ", e.Got)
 		}
-		for i := range 2 {
-			if parts[i].len == 0 {
-				parts[i] = own[i]
-			}
+		if says := own[2].len > 0 || own[3].len > 0; says || !said {
+			parts, said = own, says
 		}
-		if parts[2].len == 0 && parts[3].len == 0 {
-			parts[2], parts[3] = own[2], own[3]
-		}
-		cause := e.Cause
-		if cause == nil || !errors.As(cause, &e) {
-			break
-		}
-		at = pos + max(strings.Index(text[pos:], e.Error()), -1-pos)
+		rest = pos
 	}
 	return parts
 }

@@ -69,8 +69,8 @@ typedef struct sealc2_error {
     char *text;        /* in: caller's buffer, written only on failure; may be NULL */
     size_t text_cap;   /* in: its bytes, with the NUL */
     size_t text_len;   /* out: bytes of the whole text without the NUL, also when it was cut; 0 on success */
-    sealc2_span op;    /* out: the part that names the operation, "c1.Parse" */
-    sealc2_span where; /* out: file, block, index, path or argument */
+    sealc2_span op;    /* out: the operation that found it, the last one that the text names: "c1.Parse" */
+    sealc2_span where; /* out: at what: file, block, index, path or argument */
     sealc2_span want;  /* out: what was expected */
     sealc2_span got;   /* out: what was found */
 } sealc2_error;

@@ -49,7 +49,7 @@ def platform_of(library: bytes) -> str:
     (table,) = struct.unpack_from("<Q", library, 40)
     size, count = struct.unpack_from("<HH", library, 58)
     sections = [struct.unpack_from("<IIQQQQIIQQ", library, table + i * size) for i in range(count)]
-    newest = (5,)  # the oldest that PEP 600 knows
+    newest: "tuple[int, ...]" = (5,)  # the oldest that PEP 600 knows
     for _, kind, _, _, offset, _, link, entries, _, _ in sections:
         if kind != 0x6FFFFFFE:  # SHT_GNU_verneed
             continue
@@ -76,7 +76,7 @@ def _library() -> Path:
     return path
 
 
-def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+def build_wheel(wheel_directory: str, config_settings: object = None, metadata_directory: object = None) -> str:
     library = _library().read_bytes()
     version, tag = _field("version"), f"py3-none-{platform_of(library)}"
     info = f"sealc2-{version}.dist-info"
@@ -106,7 +106,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     return name
 
 
-def build_sdist(sdist_directory, config_settings=None):
+def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
     name = f"sealc2-{_field('version')}"
     archive = f"{name}.tar.gz"
     with tarfile.open(Path(sdist_directory) / archive, "w:gz", format=tarfile.PAX_FORMAT) as out:
@@ -115,9 +115,9 @@ def build_sdist(sdist_directory, config_settings=None):
     return archive
 
 
-def get_requires_for_build_wheel(config_settings=None):
+def get_requires_for_build_wheel(config_settings: object = None) -> "list[str]":
     return []
 
 
-def get_requires_for_build_sdist(config_settings=None):
+def get_requires_for_build_sdist(config_settings: object = None) -> "list[str]":
     return []

@@ -11,6 +11,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from . import _native, field
 from ._errors import caller
+from ._types import Assignment
 
 
 class _PyBuffer(ctypes.Structure):
@@ -106,9 +107,8 @@ def numbers(op: str, where: str, value: Any) -> memoryview:
     view = view_of(op, where, want, value)
     limbs = view.itemsize == 8 and view.format in ("Q", "L", "@Q", "@L", "=Q", "<Q")
     plain = view.itemsize == 1 and view.format in ("B", "b", "c") and view.ndim == 1
-    shape: Optional[Tuple[int, ...]] = view.shape
     if not (limbs or plain) or not (view.ndim == 2 and view.shape[1] == 4 or view.ndim == 1 and view.nbytes % 32 == 0):
-        raise caller(op, where, want, f"shape {shape} of format {view.format!r}")
+        raise caller(op, where, want, f"shape {view.shape} of format {view.format!r}")
     return view
 
 
@@ -137,11 +137,13 @@ def bits(op: str, where: str, value: Any) -> Tuple[bytes, int, int]:
     return number.to_bytes((count + 63) // 64 * 8, "little"), count, flags.count(1)
 
 
-def circuits(op: str, assignments: Sequence[Any], lent: Lent) -> Any:
+def circuits(op: str, assignments: Sequence[Assignment], lent: Lent) -> Any:
     """The structs of sealc2_s2.h for assignments, whose memory lent then holds."""
     out = (_native.Circuit * len(assignments))()
     for i, one in enumerate(assignments):
         at, to = f"assignments[{i}]", out[i]
+        if not isinstance(one, Assignment):
+            raise caller(op, at, "an Assignment", type(one).__name__)
         rows = -1
         for name in ("a", "b", "c"):
             view = numbers(op, f"{at}.{name}", getattr(one, name))

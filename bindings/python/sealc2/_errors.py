@@ -29,8 +29,8 @@ class Error(Exception):
 
     kind     whose fault it is; code is the same
     message  the whole text, for a person
-    op       the operation that failed, as "c1.Parse"
-    where    file, block, index, path or argument
+    op       the operation that found it, the last one that message names: "c1.Parse"
+    where    at what: file, block, index, path or argument
     want     what was expected
     got      what was found
 

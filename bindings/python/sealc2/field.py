@@ -34,7 +34,8 @@ def encode(values: Iterable[int], *, montgomery: bool = True) -> bytes:
 def decode(data: Union[bytes, bytearray, memoryview, "npt.NDArray[Any]"], *, montgomery: bool = True) -> List[int]:
     """The ints of a vector. ValueError for a length that is no multiple of 32 bytes, and for an element that is not
     below MODULUS."""
-    raw = memoryview(data).tobytes()
+    buffer: Any = data  # numpy declares its buffers to type checkers from Python 3.12 on
+    raw = memoryview(buffer).tobytes()
     if len(raw) % 32:
         raise ValueError(f"want a multiple of 32 bytes, got {len(raw)}")
     out = [int.from_bytes(raw[i : i + 32], "little") for i in range(0, len(raw), 32)]

@@ -1,14 +1,13 @@
-"""The Python package against the built library. Run from bindings/python: python3 -m unittest discover tests
-
-Proofs need 2 KiB development parameters, whose folder SEALC2_PARAMS names; `make test` makes them.
-"""
+"""Proofs and verification of sectors, loading, and the hand-written layouts. See support.py."""
 
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,44 +17,36 @@ import time
 import unittest
 import zipfile
 from pathlib import Path
+from typing import Any
 
-HERE = Path(__file__).resolve().parent
-PACKAGE = HERE.parent
-ROOT = PACKAGE.parents[1]
-sys.path.insert(0, str(PACKAGE))
+from support import C1, INSTALLED, PACKAGE, PARAMS, PROVER, ROOT, SECTOR, claim, needs_params
 
-import sealc2  # noqa: E402
-from sealc2 import Error, Status, _native  # noqa: E402
-
-SECTOR = ROOT / "tests" / "vectors" / "c1" / "porep-2k-a"
-C1 = (SECTOR / "c1.json").read_bytes()
-STATEMENT = json.loads((SECTOR / "statement.json").read_text())
-PROVER = bytes.fromhex(STATEMENT["prover_id"])
-PARAMS = os.environ.get("SEALC2_PARAMS")
-needs_params = unittest.skipUnless(
-    PARAMS, "needs 2 KiB development parameters (1.2 GB, minutes to make): make test makes them and names their folder in SEALC2_PARAMS"
-)
-
-
-def claim(proof: bytes) -> "list":
-    c1 = json.loads(C1)
-    return [5, bytes(c1["comm_r"]), bytes(c1["comm_d"]), PROVER, bytes(c1["ticket"]), bytes(c1["seed"]), 1, proof]
+import sealc2
+from sealc2 import Error, Status, _native
 
 
 class Layouts(unittest.TestCase):
     """ctypes repeats the header by hand: sizes, statuses and version must be the header's."""
 
     def header(self) -> str:
-        return re.sub(r"/\*.*?\*/", "", (ROOT / "include" / "sealc2.h").read_text(), flags=re.S)
+        text = "".join((ROOT / "include" / name).read_text() for name in ("sealc2.h", "sealc2_s2.h"))
+        return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
 
     def test_fields_and_sizes(self) -> None:
         pairs = {
+            "sealc2_span": _native.Span,
             "sealc2_error": _native.Error,
             "sealc2_config": _native.Config,
             "sealc2_progress": _native.Progress,
             "sealc2_prove_request": _native.ProveRequest,
             "sealc2_verify_request": _native.VerifyRequest,
             "sealc2_stage": _native.Stage,
+            "sealc2_assignments_request": _native.AssignmentsRequest,
+            "sealc2_c1_request": _native.C1Request,
+            "sealc2_c1_info": _native.C1Info,
+            "sealc2_circuit": _native.CircuitDigest,
+            "sealc2_s2_density": _native.Density,
+            "sealc2_s2_prover": _native.Circuit,
         }
         sizes = dict(re.findall(r"SIZE\((\w+), (\d+)\)", (ROOT / "tests/abi/testdata/layout.c").read_text()))
         offsets = {
@@ -65,7 +56,7 @@ class Layouts(unittest.TestCase):
         for name, struct in pairs.items():
             body = re.search(r"typedef struct %s \{(.*?)\} %s;" % (name, name), self.header(), re.S)
             self.assertIsNotNone(body, name)
-            fields = re.findall(r"(\w+)(?:\[\w+\])?;", body.group(1))
+            fields = re.findall(r"\*?(\w+)(?:\[\w+\])?[;,]", body.group(1))
             self.assertEqual(fields, [field[0] for field in struct._fields_], name)
             self.assertEqual(ctypes.sizeof(struct), int(sizes[name]), name)
             for field in fields[1:]:
@@ -79,7 +70,7 @@ class Layouts(unittest.TestCase):
             self.assertEqual(name.upper().replace(" ", "_"), status.name)
 
     def test_signatures(self) -> None:
-        # sealc2.h alone: explicit assignments (sealc2_s2.h) are for callers with vectors of their own.
+        # sealc2.h alone: its sealc2_prove_assignments serves in place of the functions of sealc2_s2.h.
         names = (ROOT / "include" / "exports.txt").read_text().split()
         exported = [name for name in names if name.startswith("sealc2_") and not name.startswith("sealc2_s2_")]
         self.assertEqual(sorted(_native._SIGNATURES), exported)
@@ -87,6 +78,10 @@ class Layouts(unittest.TestCase):
             declared = re.search(r"\b%s\((.*?)\);" % name, self.header(), re.S).group(1)
             count = 0 if declared == "void" else declared.count(",") + 1
             self.assertEqual(len(arguments), count, name)
+            # Numbers, pointers to numbers and pointers to structs go where the header has such.
+            for want, kind in zip(re.split(r",\s*", declared), arguments):
+                pointer = "*" in want
+                self.assertEqual(pointer, kind in (ctypes.c_char_p, ctypes.c_void_p) or hasattr(kind, "contents"), f"{name}: {want}")
 
     def test_version(self) -> None:
         self.assertEqual(sealc2.__version__, sealc2.library_version())
@@ -201,7 +196,7 @@ class Refusals(unittest.TestCase):
 class Loading(unittest.TestCase):
     def run_python(self, code: str, **env: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(PACKAGE), **env}
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env={**os.environ, **({} if INSTALLED else {"PYTHONPATH": str(PACKAGE)}), **env}
         )
 
     def test_missing_library_is_named(self) -> None:
@@ -227,14 +222,32 @@ class Loading(unittest.TestCase):
             self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\S+ (ERROR|WARN) sealc2 > .")
         self.assertIn("development", done.stderr)
 
+    def backend(self) -> Any:
+        spec = importlib.util.spec_from_file_location("wheel_backend", PACKAGE / "wheel_backend.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    def test_platform_tag(self) -> None:
+        """The tag is that of the newest symbol of the C library, as objdump lists them too."""
+        backend = self.backend()
+        with open(backend._library(), "rb") as f:
+            library = f.read()
+        tag = backend.platform_of(library)
+        minor = int(re.fullmatch(r"manylinux_2_(\d+)_\w+", tag).group(1))
+        if shutil.which("objdump"):
+            listed = subprocess.run(["objdump", "-T", str(backend._library())], capture_output=True, text=True, check=True).stdout
+            self.assertEqual(minor, max(int(v) for v in re.findall(r"GLIBC_2\.(\d+)", listed)))
+        for broken in (b"", library[:63], b"\x7fELF\1" + library[5:], library[:18] + b"\3\0" + library[20:]):
+            with self.assertRaises(SystemExit):
+                backend.platform_of(broken)
+
     def test_wheel(self) -> None:
         """The wheel holds the library, its record is right, and it works from another folder."""
         with tempfile.TemporaryDirectory() as folder:
-            sys.path.insert(0, str(PACKAGE))
-            import wheel_backend
-
+            wheel_backend = self.backend()
             name = wheel_backend.build_wheel(folder)
-            self.assertRegex(name, r"^sealc2-[\d.]+-py3-none-linux_\w+\.whl$")
+            self.assertRegex(name, r"^sealc2-[\d.]+-py3-none-manylinux_2_\d+_(x86_64|aarch64)\.whl$")
             with zipfile.ZipFile(Path(folder) / name) as wheel:
                 self.assertIn("sealc2/py.typed", wheel.namelist())
                 record = next(n for n in wheel.namelist() if n.endswith("RECORD"))
@@ -262,7 +275,7 @@ class Proofs(unittest.TestCase):
         seen = []
         with sealc2.Engine() as engine:
             self.assertEqual(engine.last_stages(), [])
-            proof = engine.seal_commit_phase2(
+            made = engine.prove(
                 C1,
                 1,
                 PROVER,
@@ -272,8 +285,15 @@ class Proofs(unittest.TestCase):
                 r=[bytes.fromhex(one) for one in want["r"]],
                 s=[bytes.fromhex(one) for one in want["s"]],
             )
+            proof = made.data
             self.assertEqual(proof.hex(), "".join(want["proofs"]))
-            self.assertGreater(len(engine.last_stages()), 3)
+            self.assertEqual(made.parts, [proof])
+            # The times of this proof, heard stage by stage, are those that the engine kept.
+            self.assertEqual(list(made.stages), engine.last_stages())
+            self.assertEqual([(s.partition, s.name) for s in made.stages][:3], [(-1, "parse"), (-1, "params"), (-1, "check")])
+            self.assertEqual([(p.partition, p.stage, p.start_seconds, p.seconds) for p in seen], [(s.partition, s.name, s.start_seconds, s.seconds) for s in made.stages])
+            self.assertGreaterEqual(made.seconds, sum(s.seconds for s in made.stages) * 0.99)
+            self.assertTrue(engine.verify_seal(*claim(made), params_dir=PARAMS, allow_dev_params=True))
             self.assertEqual(seen[-1].done, 1)
             self.assertEqual([p.done for p in seen], sorted(p.done for p in seen))
             self.assertTrue(engine.verify_seal(*claim(proof), params_dir=PARAMS, allow_dev_params=True))
@@ -300,13 +320,27 @@ class Proofs(unittest.TestCase):
             sealc2.seal_commit_phase2(C1, 1, PROVER, params_dir=PARAMS, allow_dev_params=True, progress=stop)
 
     def test_interrupt_cancels(self) -> None:
-        timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
-        timer.start()
-        begun = time.monotonic()
-        with self.assertRaises(KeyboardInterrupt):
-            sealc2.seal_commit_phase2(C1, 1, PROVER, params_dir=PARAMS, allow_dev_params=True)
-        self.assertLess(time.monotonic() - begun, 60)
-        timer.join()
+        """Ctrl-C in the middle of a stage, and again while the first one is being carried out."""
+        heard = []
+
+        def interrupt(p: sealc2.Progress) -> None:
+            heard.append(p.stage)
+            if p.stage == "evaluate":
+                for delay in (0.05, 0.06, 0.3):
+                    threading.Timer(delay, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+        with sealc2.Engine() as engine:
+            with self.assertRaises(KeyboardInterrupt):
+                try:
+                    engine.prove(C1, 1, PROVER, params_dir=PARAMS, allow_dev_params=True, progress=interrupt)
+                finally:
+                    time.sleep(0.5)  # the last interrupt may come behind the proof's end
+            self.assertEqual(heard[-1], "evaluate")
+            self.assertEqual([t.name for t in threading.enumerate() if t.name == "sealc2"], [])
+            self.assertTrue(engine.verify_seal(*claim(self.proof()), params_dir=PARAMS, allow_dev_params=True))
+
+    def proof(self) -> bytes:
+        return bytes.fromhex("".join(json.loads((SECTOR / "proof.json").read_text())["proofs"]))
 
 
 if __name__ == "__main__":

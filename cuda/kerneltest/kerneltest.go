@@ -74,7 +74,8 @@ func open() (*opened, error) {
 	return d, nil
 }
 
-func openCard() (*opened, error) {
+// cardImages are the kernels for a card.
+func cardImages() ([][]byte, error) {
 	file := kernels.File()
 	if path := os.Getenv("SEALC2_TEST_FATBIN"); path != "" {
 		var err error
@@ -82,7 +83,11 @@ func openCard() (*opened, error) {
 			return nil, err
 		}
 	}
-	images, err := kernels.Split(file)
+	return kernels.Split(file)
+}
+
+func openCard() (*opened, error) {
+	images, err := cardImages()
 	if err != nil {
 		return nil, err
 	}

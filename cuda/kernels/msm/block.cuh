@@ -1,6 +1,6 @@
-// What the threads of a block do together: prefix sums.
+// What the threads of a block do together: prefix sums; and copies into shared memory.
 #pragma once
-#include "../device.cuh"
+#include "../memory.cuh"
 
 namespace sealc2 {
 namespace msm {
@@ -34,6 +34,16 @@ SEALC2_DEVICE uint32_t exclusive_scan(uint32_t value, uint32_t* sums, uint32_t& 
     const uint32_t before = warp > 0 ? sums[warp - 1] : 0;
     __syncthreads(); // sums may be used again at once
     return before + sum - value;
+}
+
+// copy_unit is copy_async16 through the first cache: a point's 16-byte units share sectors, each of which is fetched once.
+SEALC2_DEVICE void copy_unit(uint4* shared, const uint4* from) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    const uint32_t to = uint32_t(__cvta_generic_to_shared(shared));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+#else
+    copy_async16(shared, from);
+#endif
 }
 
 } // namespace msm

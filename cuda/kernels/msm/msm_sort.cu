@@ -19,8 +19,8 @@ extern "C" __global__ void msm_set_ones(const uint32_t* ones, uint32_t count, ui
 }
 SEALC2_KERNEL(msm_set_ones);
 
-extern "C" __global__ void __launch_bounds__(256) msm_write_digits(const Fr* scalars, const uint32_t* index, uint32_t count, Windows windows, uint32_t* digits) {
-    write_digits(scalars, index, count, windows, digits);
+extern "C" __global__ void __launch_bounds__(256) msm_write_digits(const Fr* scalars, const uint32_t* index, uint32_t count, Windows windows, uint32_t first, uint32_t* digits) {
+    write_digits(scalars, index, count, windows, first, digits);
 }
 SEALC2_KERNEL(msm_write_digits);
 

@@ -36,9 +36,9 @@ struct Windows {
 
 // A digit's word: bucket within the window, and the sign; none for zero.
 
-// write_digits writes digits[w][i] of scalar i for each window; scalars are in Montgomery form. index names the scalars
-// where it is not null.
-SEALC2_DEVICE void write_digits(const Fr* scalars, const uint32_t* index, uint32_t count, const Windows& windows, uint32_t* digits) {
+// write_digits writes digits[w - first][i] of scalar i for each window from the first-th on; scalars are in Montgomery form.
+// index names the scalars where it is not null.
+SEALC2_DEVICE void write_digits(const Fr* scalars, const uint32_t* index, uint32_t count, const Windows& windows, uint32_t first, uint32_t* digits) {
     for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
         const Fr s = to_canonical(scalars[index ? index[i] : i]);
         uint32_t m[8], k[9], d[8];
@@ -55,7 +55,7 @@ SEALC2_DEVICE void write_digits(const Fr* scalars, const uint32_t* index, uint32
             const uint32_t value = k[0] & (2 * half - 1);
             const bool below = value < half;
             const uint32_t bucket = (below ? half - value : value - half) - 1; // all ones for digit 0
-            digits[size_t(w) * count + i] = bucket == none ? none : bucket | (below != negative ? sign_bit : 0u);
+            if (w >= first) digits[size_t(w - first) * count + i] = bucket == none ? none : bucket | (below != negative ? sign_bit : 0u);
             SEALC2_UNROLL
             for (int j = 0; j < 8; j++) k[j] = __funnelshift_r(k[j], k[j + 1], bits);
         }

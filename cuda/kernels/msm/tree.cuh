@@ -13,7 +13,6 @@
 // Cost an addition: 5 products, 1 square. Bytes, G1: forward 2 x 48 read (at random in the first round) and 48 written;
 // backward 48 + 2 x 96 read and 96 written; 16 for the pairs' numbers. Floor by operand reads on an H200: 4.6 G additions/s.
 #pragma once
-#include "../memory.cuh"
 #include "sort.cuh"
 
 namespace sealc2 {
@@ -231,13 +230,13 @@ template <class F> SEALC2_DEVICE void backward(const Points<F>& points, const ui
         const uint32_t ay = points.y_offset(p.x), by = points.y_offset(p.y);
         SEALC2_UNROLL
         for (int j = 0; j < units; j++) {
-            copy_async16(to + j * block, a + j);
-            copy_async16(to + (2 * units + j) * block, b + j);
+            copy_unit(to + j * block, a + j);
+            copy_unit(to + (2 * units + j) * block, b + j);
         }
         SEALC2_UNROLL
         for (int j = 0; j < units; j++) {
-            copy_async16(to + (units + j) * block, a + ay + j);
-            copy_async16(to + (3 * units + j) * block, b + by + j);
+            copy_unit(to + (units + j) * block, a + ay + j);
+            copy_unit(to + (3 * units + j) * block, b + by + j);
         }
     };
     uint2 pair, ahead = pairs[size_t(s) * threads + t], later = ahead;

@@ -1,0 +1,357 @@
+package msm
+
+import (
+	"fmt"
+	"math/big"
+	"math/bits"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// Curve is the group that points are of.
+type Curve uint8
+
+// The curves.
+const (
+	G1 Curve = iota
+	G2
+	curveCount
+)
+
+// String is "g1" or "g2", as in kernels' names.
+func (c Curve) String() string { return [...]string{"g1", "g2"}[c] }
+
+// elementBytes is the size of a coordinate.
+func (c Curve) elementBytes() int64 { return [...]int64{48, 96}[c] }
+
+// PointBytes is the size of an affine point in device memory, laid out as gnark-crypto's.
+func (c Curve) PointBytes() int64 { return 2 * c.elementBytes() }
+
+// Geometry of the tree's kernels; cuda/kernels/tuning/msm.cuh has the same numbers.
+var (
+	treeThreads    = [curveCount]int{128, 64}
+	backwardBlocks = [curveCount]int{4, 4} // a multiprocessor
+)
+
+const (
+	scatterItems      = 16
+	pairBuckets       = 1024
+	pairThreads       = 256
+	pairLimit         = 4096
+	invertThreads     = 32
+	totalThreads      = 128
+	maxWindows        = 48
+	maxLowBits        = 11
+	maxPartitions     = 8192 // of a window
+	maxSteps          = 64   // pairs of a thread
+	maxShare          = 16   // totals of a thread that inverts
+	maxWindowBits     = 25
+	maxEntries        = 1 << 27 // of a group of windows, and points of a part
+	sectionBlock      = 256 * 32
+	listPoints        = 512
+	controlWords      = 64
+	controlStatus     = 0
+	controlPairs      = 1
+	controlPartitions = 3
+	controlOnes       = 4
+	controlFields     = 5
+	controlRounds     = 32
+	maxRounds         = 31
+	maxNumber         = 1<<31 - 2
+	alignment         = 256
+	entryBytes        = 8
+	pairBytes         = 8
+	largeBytes        = 16
+	foldBytes         = 16
+	listBytes         = 12
+	sortSpareBytes    = 2048 // of a block's shared memory, for what kernels declare themselves
+)
+
+// Card is what a plan depends on of a device.
+type Card struct {
+	SMs         int
+	SharedBytes int // that a block may have
+}
+
+// Shape is what a sum is of. The counts are bounds: a sum may turn out to have less.
+type Shape struct {
+	Curve     Curve
+	Points    int // that lie in device memory, up to 2^28
+	Scalars   int // other than those that are known to be zero or one
+	Ones      int // points with a one
+	Variables int // of the largest section, 0 where scalar i belongs to point i
+}
+
+// listed tells whether sections choose the scalars.
+func (s *Shape) listed() bool { return s.Variables > 0 }
+
+type window struct {
+	offset, bits int
+	buckets      int // digits' absolute values from 1 on
+	padded       int // a power of two
+}
+
+// columns and rows are how the window's buckets are folded.
+func (w *window) columns() int { return 1 << (bits.TrailingZeros(uint(w.padded)) / 2) }
+func (w *window) rows() int    { return w.padded / w.columns() }
+
+// Plan is how a sum is done, and where in the scratch memory everything lies.
+type Plan struct {
+	Shape
+	// Bytes of scratch memory, which is aligned to 256.
+	Bytes int64
+
+	target   Card
+	part     int // scalars at once
+	windows  []window
+	bias     [8]uint32
+	group    int  // windows sorted and summed at once
+	together bool // all windows' buckets are folded together, at the end; else group by group
+	ahead    bool // all windows' digits are written at once; else group by group
+	capacity int  // entries that sort_partition takes
+
+	entries int // of a group
+	pairs   int // at most, of a round
+	slots   int // of the pool, before the area of buckets' sums
+	area    int // slots for buckets' sums and that of the ones
+	threads int // of forward and backward, at most
+
+	at regions
+}
+
+// regions are offsets into the scratch memory.
+type regions struct {
+	control, counts, places, lists, fieldPoints, fieldScalars, digits, entries, prefixes,
+	first, count, odd, size, next, large, partitions, pairs, totals, kept, pool, folds, sums int64
+}
+
+var halfOrder = new(big.Int).Rsh(fr.Modulus(), 1)
+
+// cut cuts the 255 bits of biased scalars into windows of nearly the same size.
+func cut(count int) (windows []window, bias [8]uint32) {
+	const total = 255
+	offset := 0
+	for w := range count {
+		width := (total - offset) / (count - w)
+		buckets := 1 << (width - 1)
+		if w == count-1 {
+			// The top digit is at most that of r/2, with a carry from the windows below.
+			buckets = int(new(big.Int).Rsh(halfOrder, uint(offset)).Int64()) + 1
+		}
+		padded := 1
+		for padded < buckets {
+			padded *= 2
+		}
+		windows = append(windows, window{offset: offset, bits: width, buckets: buckets, padded: padded})
+		top := offset + width - 1
+		bias[top>>5] |= 1 << (top & 31)
+		offset += width
+	}
+	return windows, bias
+}
+
+// lowBits is how many bits of a bucket's number a block sorts by, for a group's windows: so many that partitions of n
+// digits spread evenly fit, as far as that goes.
+func (p *Plan) lowBits(group []window, n int) int {
+	low := maxLowBits
+	for _, w := range group {
+		for low > 0 && float64(n)/float64(w.buckets)*float64(int(1)<<low) > 0.9*float64(p.capacity) && w.buckets>>(low-1) < maxPartitions {
+			low--
+		}
+	}
+	return low
+}
+
+// partitions of a window.
+func partitions(w *window, low int) int { return (w.buckets + 1<<low - 1) >> low }
+
+// groups cuts the windows into groups.
+func (p *Plan) groups() [][]window {
+	var all [][]window
+	for at := 0; at < len(p.windows); at += p.group {
+		all = append(all, p.windows[at:min(at+p.group, len(p.windows))])
+	}
+	return all
+}
+
+// wave is the number of threads of backward that run at once.
+func (p *Plan) wave() int {
+	return p.target.SMs * backwardBlocks[p.Curve] * treeThreads[p.Curve]
+}
+
+func roundUp[T int | int64](x, to T) T { return (x + to - 1) / to * to }
+
+// lay places the regions.
+func (p *Plan) lay() {
+	n, element := int64(p.part), p.Curve.elementBytes()
+	p.entries, p.pairs, p.slots, p.area = 0, 0, 0, 0
+	largestBuckets, largestPartitions, run, folded := 0, 0, 0, 0
+	for _, g := range p.groups() {
+		low := p.lowBits(g, p.part)
+		buckets, parts, padded := 0, 0, 0
+		for i := range g {
+			k := partitions(&g[i], low)
+			parts += k
+			buckets += k << low
+			padded += roundUp(g[i].padded, 32)
+		}
+		p.entries = max(p.entries, len(g)*p.part)
+		largestBuckets = max(largestBuckets, buckets+1)
+		largestPartitions = max(largestPartitions, parts+1)
+		folded += padded
+		run = max(run, padded)
+	}
+	if p.together {
+		run = folded
+	}
+	p.pairs = max((p.entries+p.Ones)/2, run) + 1
+	p.slots = roundUp(max(p.entries+p.Ones, 2*run), 32) + 32*(maxRounds+1)
+	p.area = run + 32
+	block := treeThreads[p.Curve]
+	p.threads = p.pairs/maxSteps + p.wave() + 2*block
+
+	at := int64(0)
+	place := func(bytes int64) int64 {
+		here := at
+		at = roundUp(at+bytes, alignment)
+		return here
+	}
+	r := &p.at
+	r.control = place(controlWords * 4)
+	blocks := int64(p.Variables+sectionBlock-1) / sectionBlock
+	r.lists = place(4 * 4 * blocks)
+	if p.listed() {
+		r.fieldPoints = place(4 * int64(p.Scalars))
+		r.fieldScalars = place(4 * int64(p.Scalars))
+	}
+	digitWindows := p.group
+	if p.ahead {
+		digitWindows = len(p.windows)
+	}
+	r.digits = place(4 * n * int64(digitWindows))
+	r.counts = place(4 * int64(largestPartitions))
+	r.places = place(4 * int64(largestPartitions))
+	r.partitions = place(4 * int64(largestPartitions))
+	r.first = place(4 * int64(largestBuckets))
+	r.count = place(4 * int64(largestBuckets))
+	r.odd = place(4 * int64(largestBuckets))
+	r.size = place(4 * int64(largestBuckets))
+	r.next = place(4 * int64(largestBuckets))
+	r.large = place(largeBytes * int64(p.pairs/pairLimit+2))
+	r.pairs = place(pairBytes * int64(p.pairs))
+	// The entries are gone when the first round begins.
+	r.prefixes = place(max(entryBytes*int64(p.entries), element*int64(p.pairs+maxSteps*block)))
+	r.entries = r.prefixes
+	r.totals = place(element * int64(p.threads))
+	r.kept = place(element * int64(p.threads))
+	r.pool = place(2 * element * int64(roundUp(p.slots+p.area, 32)))
+	lists := 1
+	for i := range p.windows {
+		w := &p.windows[i]
+		lists += (w.rows()+listPoints-1)/listPoints + (w.columns()+listPoints-1)/listPoints
+	}
+	r.folds = place(int64(max(foldBytes*2*len(p.windows)*maxWindowBits, listBytes*lists)))
+	r.sums = place(2 * 4 * element * int64(lists))
+	p.Bytes = at
+}
+
+// Rates that plans are compared by, in nanoseconds, as measured on an H200: an addition of the tree, an entry of the
+// sort, the collecting of a bucket, a round of few pairs. Other cards differ by a factor, and little in the choice.
+var addNs = [curveCount]float64{0.27, 0.75}
+
+const (
+	entryNs   = 0.012
+	bucketNs  = 0.06
+	roundNs   = 120e3
+	groupNs   = 150e3
+	rescanNs  = 0.02 // reading a scalar again for the digits of another group
+	inverseNs = 1.1  // share of a round's time that small rounds take, of wave additions
+)
+
+// cost estimates the time in nanoseconds.
+func (p *Plan) cost() float64 {
+	add := addNs[p.Curve]
+	parts := float64((p.Scalars + p.part - 1) / max(p.part, 1))
+	n := float64(p.part)
+	sum := 0.0
+	groups := p.groups()
+	for _, g := range groups {
+		rounds := 0.0
+		for i := range g {
+			w := &g[i]
+			full := min(float64(w.buckets), n)
+			sum += (n-full)*add + n*entryNs + float64(w.padded)*(2*add+bucketNs)
+			rounds = max(rounds, float64(bits.Len(uint(n/full)))+1)
+		}
+		sum += groupNs + rounds*roundNs*inverseNs
+		if !p.ahead {
+			sum += n * rescanNs
+		}
+		if !p.together {
+			sum += float64(maxWindowBits/2) * roundNs
+		}
+	}
+	if p.together {
+		sum += float64(maxWindowBits/2) * roundNs
+	}
+	return sum * parts
+}
+
+// PlanFor chooses the quickest way that takes at most limit bytes of scratch memory. It is a pure function. Errors:
+// Caller for counts out of bounds; NoMemory, with the bytes that the smallest way takes.
+func PlanFor(shape Shape, card Card, limit int64) (Plan, error) {
+	const op = "msm.PlanFor"
+	if shape.Points < 0 || shape.Points > 1<<28 || shape.Scalars < 0 || shape.Ones < 0 || shape.Variables < 0 || shape.Variables > 1<<30 {
+		return Plan{}, status.New(status.Caller, op, "shape", "0 to 2^28 points, up to 2^30 variables", fmt.Sprintf("%+v", shape))
+	}
+	if shape.Scalars > shape.Points || shape.Ones > shape.Points {
+		return Plan{}, status.New(status.Caller, op, "shape", "no more scalars and ones than points", fmt.Sprintf("%+v", shape))
+	}
+	if card.SMs < 1 || card.SharedBytes < 48<<10 {
+		return Plan{}, status.New(status.NoDevice, op, "card", "a multiprocessor, and 48 KiB of shared memory for a block", fmt.Sprintf("%+v", card))
+	}
+	var best Plan
+	bestCost, smallest := -1.0, int64(-1)
+	for part := shape.Scalars; ; part = (part + 1) / 2 {
+		if part <= maxEntries {
+			for count := 11; count <= maxWindows; count++ {
+				for form := range 4 {
+					p := Plan{Shape: shape, target: card, part: part, together: form&1 == 0, ahead: form&2 == 0}
+					p.prepare(count)
+					if smallest < 0 || p.Bytes < smallest {
+						smallest = p.Bytes
+					}
+					if p.Bytes > limit || p.Points+p.slots+p.area > maxNumber {
+						continue
+					}
+					if c := p.cost(); bestCost < 0 || c < bestCost {
+						best, bestCost = p, c
+					}
+				}
+			}
+			if bestCost >= 0 {
+				return best, nil
+			}
+		}
+		if part <= 1<<16 {
+			break
+		}
+	}
+	return Plan{}, status.New(status.NoMemory, op, shape.Curve.String(), fmt.Sprintf("%d bytes of device memory", smallest), fmt.Sprintf("%d", limit))
+}
+
+// prepare fills the plan for a number of windows.
+func (p *Plan) prepare(count int) {
+	p.windows, p.bias = cut(count)
+	p.group = max(1, min(count, maxEntries/max(p.part, 1)))
+	shared := p.target.SharedBytes - sortSpareBytes - 8<<maxLowBits
+	p.capacity = min(shared/4, 48<<10)
+	p.lay()
+}
+
+// String tells how the work is cut.
+func (p *Plan) String() string {
+	return fmt.Sprintf("%d windows, %d at once, %d scalars at once, digits ahead %t, folded together %t, %d bytes", len(p.windows), p.group, p.part, p.ahead, p.together, p.Bytes)
+}

@@ -1,0 +1,79 @@
+package msm
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"unsafe"
+
+	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
+
+	"github.com/sealc2/sealc2/cuda/driver"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// SumG1 returns the sum of a plan for G1. The input and scratch, p.Bytes of it, stay as they are, and belong to the call,
+// until it returns; it waits for the stream. Errors: Cancelled; Internal for an input that is not what was planned, or when
+// a kernel reports a fault; else what the driver said.
+func (m *Summer) SumG1(ctx context.Context, s *driver.Stream, p *Plan, in Input, scratch driver.Ptr) (sum bls.G1Jac, err error) {
+	defer status.Recover("msm.SumG1", &err)
+	status.Check(p.Curve == G1, "msm.SumG1", "a plan for G1")
+	parts, err := m.sum(ctx, s, p, in, scratch)
+	if err != nil {
+		return sum, err
+	}
+	at := 255
+	for _, t := range byDoublings(parts) {
+		for ; at > t.doublings; at-- {
+			sum.DoubleAssign()
+		}
+		x := *(*[4]fp.Element)(unsafe.Pointer(&t.point[0]))
+		if at = t.doublings; x[2].IsZero() {
+			continue
+		}
+		// With Z = ZZZ, X/ZZ = X ZZ^2 / Z^2 and Y/ZZZ = Y ZZZ^2 / Z^3.
+		p := bls.G1Jac{Z: x[3]}
+		p.X.Square(&x[2]).Mul(&p.X, &x[0])
+		p.Y.Square(&x[3]).Mul(&p.Y, &x[1])
+		sum.AddAssign(&p)
+	}
+	for ; at > 0; at-- {
+		sum.DoubleAssign()
+	}
+	return sum, nil
+}
+
+// SumG2 is SumG1 for G2.
+func (m *Summer) SumG2(ctx context.Context, s *driver.Stream, p *Plan, in Input, scratch driver.Ptr) (sum bls.G2Jac, err error) {
+	defer status.Recover("msm.SumG2", &err)
+	status.Check(p.Curve == G2, "msm.SumG2", "a plan for G2")
+	parts, err := m.sum(ctx, s, p, in, scratch)
+	if err != nil {
+		return sum, err
+	}
+	at := 255
+	for _, t := range byDoublings(parts) {
+		for ; at > t.doublings; at-- {
+			sum.DoubleAssign()
+		}
+		x := *(*[4]bls.E2)(unsafe.Pointer(&t.point[0]))
+		if at = t.doublings; x[2].IsZero() {
+			continue
+		}
+		p := bls.G2Jac{Z: x[3]}
+		p.X.Square(&x[2]).Mul(&p.X, &x[0])
+		p.Y.Square(&x[3]).Mul(&p.Y, &x[1])
+		sum.AddAssign(&p)
+	}
+	for ; at > 0; at-- {
+		sum.DoubleAssign()
+	}
+	return sum, nil
+}
+
+// byDoublings sorts the parts by how often they are doubled, most first.
+func byDoublings(parts []total) []total {
+	slices.SortStableFunc(parts, func(a, b total) int { return cmp.Compare(b.doublings, a.doublings) })
+	return parts
+}

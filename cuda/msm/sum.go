@@ -1,0 +1,443 @@
+package msm
+
+import (
+	"context"
+	"fmt"
+	"unsafe"
+
+	"github.com/sealc2/sealc2/cuda/driver"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// windowsStruct is Windows of cuda/kernels/msm/sort.cuh.
+type windowsStruct struct {
+	count, low uint32
+	bias       [8]uint32
+	window     [maxWindows]struct {
+		offset, bits uint16
+		bucket       uint32
+	}
+}
+
+// bucketsStruct is Buckets.
+type bucketsStruct struct{ first, count, odd driver.Ptr }
+
+// sectionStruct is Section.
+type sectionStruct struct {
+	bits, kind, density        driver.Ptr
+	count, point, scalar, full uint32
+}
+
+func (r *run) structWindows(windows []window, low int) (w windowsStruct) {
+	w.count, w.low, w.bias = uint32(len(windows)), uint32(low), r.bias
+	bucket := 0
+	for i := range windows {
+		w.window[i].offset, w.window[i].bits, w.window[i].bucket = uint16(windows[i].offset), uint16(windows[i].bits), uint32(bucket)
+		bucket += partitions(&windows[i], low) << low
+	}
+	return w
+}
+
+// sum carries a plan out and leaves the parts of the result in r.result.
+func (m *Summer) sum(ctx context.Context, s *driver.Stream, p *Plan, in Input, scratch driver.Ptr) ([]total, error) {
+	const op = "msm.Sum"
+	r := &run{Summer: m, Plan: *p, ctx: ctx, stream: s, in: in, scratch: scratch}
+	if p.target != m.card {
+		return nil, status.New(status.Internal, op, "plan", fmt.Sprintf("one for %+v", m.card), fmt.Sprintf("%+v", p.target))
+	}
+	if scratch%alignment != 0 {
+		return nil, status.New(status.Internal, op, "scratch", fmt.Sprintf("an address that is a multiple of %d", alignment), fmt.Sprintf("%#x", scratch))
+	}
+	if err := s.Fill32(r.at(p.at.control), 0, controlWords); err != nil {
+		return nil, err
+	}
+	count := in.Count
+	r.scalars = in.Scalars
+	if p.listed() {
+		var err error
+		if count, err = r.choose(); err != nil {
+			return nil, err
+		}
+	} else if len(in.Sections) > 0 || count > p.Scalars {
+		return nil, status.New(status.Internal, op, "input", fmt.Sprintf("at most %d scalars and no sections, as planned", p.Scalars), fmt.Sprintf("%d and %d", count, len(in.Sections)))
+	}
+	if count == 0 {
+		return r.result, r.onesAlone()
+	}
+	for from := 0; from < count; from += r.part {
+		r.n = min(r.part, count-from)
+		r.points, r.index, r.choice = in.Points, 0, 0
+		r.scalars = in.Scalars
+		if p.listed() {
+			r.index, r.choice = r.at(p.at.fieldPoints).Add(int64(from)*4), r.at(p.at.fieldScalars).Add(int64(from)*4)
+			r.scalars = r.base()
+		} else {
+			r.points, r.scalars = in.Points.Add(int64(from)*p.Curve.PointBytes()), in.Scalars.Add(int64(from)*32)
+		}
+		if err := r.sumPart(); err != nil {
+			return nil, err
+		}
+	}
+	return r.result, nil
+}
+
+// base is the lowest address of sections' scalars, from which their places are counted.
+func (r *run) base() driver.Ptr {
+	var base driver.Ptr
+	for _, s := range r.in.Sections {
+		if s.Scalars != 0 && (base == 0 || s.Scalars < base) {
+			base = s.Scalars
+		}
+	}
+	return base
+}
+
+// choose makes the lists of the sections' ones and field elements and returns the number of the latter. The ones become
+// the head of the pairs.
+func (r *run) choose() (count int, err error) {
+	const op = "msm.Sum"
+	points, base := 0, r.base()
+	control := r.at(r.Plan.at.control)
+	for i, s := range r.in.Sections {
+		where := fmt.Sprintf("section %d", i)
+		if s.Count < 0 || s.Count > r.Variables || s.Points < 0 || s.Points > s.Count || (s.Density == 0 && s.Points != s.Count) {
+			return 0, status.New(status.Internal, op, where, fmt.Sprintf("at most %d variables, and points for no more than these", r.Variables), fmt.Sprintf("%+v", s))
+		}
+		if s.Count == 0 {
+			continue
+		}
+		c := sectionStruct{bits: s.Bits, kind: s.Kind, density: s.Density, count: uint32(s.Count), point: uint32(points)}
+		if s.Full {
+			c.full = 1
+		}
+		if s.Scalars != 0 {
+			c.scalar = uint32((s.Scalars - base) / 32)
+		}
+		if (s.Scalars-base)%32 != 0 || (s.Scalars-base)/32+driver.Ptr(s.Count) > 1<<32-1 {
+			return 0, status.New(status.Internal, op, where, "scalars within 128 GiB of the others, a multiple of 32 bytes apart", fmt.Sprintf("%#x and %#x", base, s.Scalars))
+		}
+		points += s.Points
+		blocks := (s.Count + sectionBlock - 1) / sectionBlock
+		// Rows of points and of field elements begin at 0 in each section; those of the lists go on.
+		if err := r.stream.Fill32(control.Add(4*(controlOnes-2)), 0, 2); err != nil {
+			return 0, err
+		}
+		lists := r.at(r.Plan.at.lists)
+		r.args.Reset().Struct(unsafe.Pointer(&c), int(unsafe.Sizeof(c))).Ptr(lists)
+		if err := r.launch(r.sort.countWords, blocks, sectionBlock/32, 0); err != nil {
+			return 0, err
+		}
+		r.args.Reset().Ptr(lists).Ptr(0).U32(uint32(blocks)).Ptr(control.Add(4 * (controlOnes - 2)))
+		if err := r.launch(r.sort.scanRows, 4, 1024, 0); err != nil {
+			return 0, err
+		}
+		r.args.Reset().Struct(unsafe.Pointer(&c), int(unsafe.Sizeof(c))).Ptr(lists).Ptr(r.at(r.Plan.at.pairs)).U32(uint32(r.Ones)).
+			Ptr(r.at(r.Plan.at.fieldPoints)).Ptr(r.at(r.Plan.at.fieldScalars)).U32(uint32(r.Scalars)).Ptr(control)
+		if err := r.launch(r.sort.writeLists, blocks, sectionBlock/32, 0); err != nil {
+			return 0, err
+		}
+	}
+	if points > r.Points {
+		return 0, status.New(status.Internal, op, "sections", fmt.Sprintf("at most %d points", r.Points), fmt.Sprint(points))
+	}
+	words, err := r.control("lists")
+	if err != nil {
+		return 0, err
+	}
+	r.ones, count = int(words[controlOnes]), int(words[controlFields])
+	r.trace("lists")
+	return count, nil
+}
+
+// onesAlone sums up the ones where there is no scalar.
+func (r *run) onesAlone() error {
+	if r.ones == 0 {
+		return nil
+	}
+	r.points = r.in.Points
+	if err := r.setOnes(0); err != nil {
+		return err
+	}
+	if err := r.rounds(1, 0, nil); err != nil {
+		return err
+	}
+	if err := r.collectOnes(0); err != nil {
+		return err
+	}
+	return r.fold()
+}
+
+func (r *run) buckets() bucketsStruct {
+	return bucketsStruct{r.at(r.Plan.at.first), r.at(r.Plan.at.count), r.at(r.Plan.at.odd)}
+}
+
+// setOnes makes the ones a bucket.
+func (r *run) setOnes(bucket int) error {
+	b := r.buckets()
+	r.args.Reset().Ptr(r.at(r.Plan.at.pairs)).U32(uint32(r.ones)).U32(r.number(0)).Struct(unsafe.Pointer(&b), int(unsafe.Sizeof(b))).U32(uint32(bucket))
+	return r.launch(r.sort.setOnes, 1, 32, 0)
+}
+
+// sumPart adds r.n scalars times points to the result, and the ones once.
+func (r *run) sumPart() error {
+	all := r.groups()
+	for g, group := range all {
+		low := r.lowBits(group, r.n)
+		if err := r.digits(g, group, low); err != nil {
+			return err
+		}
+		ones := r.ones
+		r.ones = 0 // once
+		if err := r.sumGroup(group, low, ones); err != nil {
+			return err
+		}
+		if !r.together || g == len(all)-1 {
+			if err := r.fold(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// digits writes the digits of the group's windows, or of all with the first group.
+func (r *run) digits(g int, group []window, low int) error {
+	first := g * r.group
+	windows := r.windows[:first+len(group)]
+	if r.ahead {
+		if g > 0 {
+			return nil
+		}
+		windows, first = r.windows, 0
+	}
+	w := r.structWindows(windows, low)
+	r.args.Reset().Ptr(r.scalars).Ptr(r.choice).U32(uint32(r.n)).Struct(unsafe.Pointer(&w), int(unsafe.Sizeof(w))).U32(uint32(first)).Ptr(r.at(r.Plan.at.digits))
+	err := r.launch(r.sort.writeDigits, r.spread(r.n, 256, 16), 256, 0)
+	r.trace("digits")
+	return err
+}
+
+// sumGroup sorts a group's digits, sums its buckets and copies their sums to the area.
+func (r *run) sumGroup(group []window, low, ones int) error {
+	at := &r.Plan.at
+	w := r.structWindows(group, low)
+	digits := r.at(at.digits)
+	if r.ahead {
+		digits = digits.Add(4 * int64(r.n) * int64((group[0].index(r.windows))))
+	}
+	parts, widest, buckets := 0, 0, 0
+	for i := range group {
+		k := partitions(&group[i], low)
+		parts, widest, buckets = parts+k, max(widest, k), buckets+k<<low
+	}
+	control, counts, places := r.at(at.control), r.at(at.counts), r.at(at.places)
+	if err := r.stream.Fill32(control, 0, controlWords); err != nil {
+		return err
+	}
+	if err := r.stream.Fill32(counts, 0, int64(parts+1)); err != nil {
+		return err
+	}
+	window := func() *driver.Args { return r.args.Struct(unsafe.Pointer(&w), int(unsafe.Sizeof(w))).U32(0) }
+	r.args.Reset().Ptr(digits).U32(uint32(r.n))
+	window().U32(uint32(widest)).Ptr(counts)
+	if err := r.launchRows(r.sort.countPartitions, r.spread(r.n, 8192, 2), len(group), 1024, 4*widest); err != nil {
+		return err
+	}
+	r.args.Reset().Ptr(counts).Ptr(places).U32(uint32(parts + 1)).Ptr(0)
+	if err := r.launch(r.sort.scanRows, 1, 1024, 0); err != nil {
+		return err
+	}
+	threads := r.scatterThreads(len(group), widest)
+	r.args.Reset().Ptr(digits).Ptr(r.index).U32(uint32(r.n))
+	window().U32(uint32(widest)).Ptr(places).Ptr(r.at(at.entries)).U32(uint32(r.entries)).Ptr(control)
+	if err := r.launchRows(r.sort.scatterEntries, r.spread(r.n, threads*scatterItems, 64), len(group), threads, entryBytes*threads*scatterItems+8*widest); err != nil {
+		return err
+	}
+	r.trace("scatter")
+
+	onePairs := ones / 2
+	capacity := r.sortCapacity(group, low)
+	b := r.buckets()
+	r.args.Reset().Ptr(r.at(at.entries)).Ptr(counts).U32(uint32(low)).U32(uint32(capacity)).U32(r.number(0)).U32(uint32(onePairs)).
+		Ptr(r.at(at.pairs)).U32(uint32(r.pairs)).Struct(unsafe.Pointer(&b), int(unsafe.Sizeof(b))).Ptr(r.at(at.partitions)).Ptr(control)
+	if err := r.launch(r.sort.sortPartition, parts, 1024, 4*(2<<low+capacity)); err != nil {
+		return err
+	}
+	if ones > 0 {
+		r.ones = ones
+		err := r.setOnes(buckets)
+		r.ones = 0
+		if err != nil {
+			return err
+		}
+	}
+	words, err := r.control("sort")
+	if err != nil {
+		return err
+	}
+	if words[controlPartitions] > 0 {
+		if words, err = r.sortLarge(low, onePairs, buckets, b); err != nil {
+			return err
+		}
+	}
+	r.trace("sort")
+	var perRound [maxRounds + 1]int
+	for i := range perRound {
+		perRound[i] = int(words[controlRounds+i])
+	}
+	if err := r.rounds(buckets+min(ones, 1), ones, perRound[:]); err != nil {
+		return err
+	}
+	bucket := 0
+	for i := range group {
+		if err := r.collect(&group[i], bucket); err != nil {
+			return err
+		}
+		bucket += partitions(&group[i], low) << low
+	}
+	if ones > 0 {
+		if err := r.collectOnes(buckets); err != nil {
+			return err
+		}
+	}
+	r.trace("collect")
+	return nil
+}
+
+// index is the window's place in all.
+func (w *window) index(all []window) int {
+	for i := range all {
+		if all[i].offset == w.offset {
+			return i
+		}
+	}
+	return -1
+}
+
+// scatterThreads is the size of a block of scatter_entries: as large as its memory allows, unless tiles would be too few.
+func (r *run) scatterThreads(windows, widest int) int {
+	threads := 1024
+	for threads > 64 && entryBytes*threads*scatterItems+8*widest > r.target.SharedBytes-sortSpareBytes {
+		threads /= 2
+	}
+	for threads > 256 && r.n*windows/(threads*scatterItems) < 4*r.target.SMs {
+		threads /= 2
+	}
+	return threads
+}
+
+// sortCapacity is the number of entries that sort_partition has memory for: what even digits need, and some more.
+func (r *run) sortCapacity(group []window, low int) int {
+	even := 0.0
+	for i := range group {
+		even = max(even, float64(r.n)/float64(group[i].buckets)*float64(int(1)<<low))
+	}
+	return min(r.capacity, int(1.1*even)+1024)
+}
+
+// sortLarge sorts the partitions that were too large for a block.
+func (r *run) sortLarge(low, onePairs, buckets int, b bucketsStruct) ([]uint32, error) {
+	at := &r.Plan.at
+	entries, counts, large, control, next, size := r.at(at.entries), r.at(at.counts), r.at(at.partitions), r.at(at.control), r.at(at.next), r.at(at.size)
+	if err := r.stream.Fill32(next, 0, int64(buckets)); err != nil {
+		return nil, err
+	}
+	shared := 4 << low
+	r.args.Reset().Ptr(entries).Ptr(counts).U32(uint32(low)).Ptr(large).Ptr(control).Ptr(next)
+	if err := r.launch(r.sort.countLarge, r.spread(r.n, 1024, 2), 1024, shared); err != nil {
+		return nil, err
+	}
+	r.args.Reset().U32(uint32(low)).U32(r.number(0)).U32(uint32(onePairs)).U32(uint32(r.pairs)).Struct(unsafe.Pointer(&b), int(unsafe.Sizeof(b))).
+		Ptr(large).Ptr(control).Ptr(next).Ptr(size)
+	if err := r.launch(r.sort.scanLarge, 2*r.target.SMs, 1024, shared); err != nil {
+		return nil, err
+	}
+	r.args.Reset().Ptr(entries).Ptr(counts).U32(uint32(low)).U32(r.number(0)).Ptr(r.at(at.pairs)).Struct(unsafe.Pointer(&b), int(unsafe.Sizeof(b))).
+		Ptr(large).Ptr(control).Ptr(next).Ptr(size)
+	if err := r.launch(r.sort.scatterLarge, r.spread(r.n, 1024, 2), 1024, shared); err != nil {
+		return nil, err
+	}
+	return r.control("sort of large partitions")
+}
+
+// rounds sums up the buckets. perRound has the pairs of each round from 1, without those of the ones.
+func (r *run) rounds(buckets, ones int, perRound []int) error {
+	at := &r.Plan.at
+	if ones == 0 {
+		ones = r.ones
+	}
+	b := r.buckets()
+	control, pairs, large := r.at(at.control), r.at(at.pairs), r.at(at.large)
+	slot := 0
+	for round := 1; ; round++ {
+		count := ones / 2
+		ones -= count
+		if round < len(perRound) {
+			count += perRound[round]
+		}
+		if count == 0 {
+			return nil
+		}
+		if round > 1 {
+			if err := r.stream.Fill32(control.Add(4*controlPairs), 0, 2); err != nil {
+				return err
+			}
+			r.args.Reset().Struct(unsafe.Pointer(&b), int(unsafe.Sizeof(b))).U32(uint32(buckets)).U32(r.number(slot)).Ptr(pairs).U32(uint32(r.pairs)).Ptr(large).Ptr(control)
+			if err := r.launch(r.sort.nextPairs, (buckets+pairBuckets-1)/pairBuckets, pairThreads, 0); err != nil {
+				return err
+			}
+			if count > pairLimit {
+				r.args.Reset().Ptr(pairs).U32(uint32(r.pairs)).Ptr(large).Ptr(control)
+				if err := r.launch(r.sort.largePairs, r.spread(count, 256*16, 4), 256, 0); err != nil {
+					return err
+				}
+			}
+			r.trace("pairs")
+		}
+		if err := r.addPairs(count, slot, round == 1); err != nil {
+			return err
+		}
+		slot = roundUp(slot+count, 32)
+	}
+}
+
+// addPairs adds `count` pairs into slots from slot on.
+func (r *run) addPairs(count, slot int, first bool) error {
+	at, t := &r.Plan.at, &r.tree[r.Curve]
+	block := treeThreads[r.Curve]
+	// Whole waves of threads, each with at most maxSteps pairs.
+	waves := (count + r.wave()*maxSteps - 1) / (r.wave() * maxSteps)
+	steps := (count + r.wave()*waves - 1) / (r.wave() * waves)
+	threads := roundUp((count+steps-1)/steps, block)
+	status.Check(count <= r.pairs && threads <= r.threads && slot+count <= r.slots, "msm.Sum", "a round within the plan's bounds")
+	share := 1
+	for share < maxShare && threads/share > r.target.SMs*256 {
+		share *= 2
+	}
+	pool, pairs, prefixes, totals, kept := r.at(at.pool), r.at(at.pairs), r.at(at.prefixes), r.at(at.totals), r.at(at.kept)
+	r.args.Reset().Ptr(r.points).Ptr(pool).U32(uint32(r.Points)).Ptr(pairs).U32(uint32(count)).Ptr(prefixes).Ptr(totals).U32(uint32(steps)).U32(uint32(threads))
+	if err := r.launch(t.forward, threads/block, block, 0); err != nil {
+		return err
+	}
+	if first {
+		r.trace("forward 1")
+	} else {
+		r.trace("forward")
+	}
+	r.args.Reset().Ptr(totals).Ptr(kept).U32(uint32(threads)).U32(uint32(share))
+	if err := r.launch(t.invert, (threads/share+invertThreads-1)/invertThreads, invertThreads, 0); err != nil {
+		return err
+	}
+	r.trace("invert")
+	r.args.Reset().Ptr(r.points).Ptr(pool).U32(uint32(r.Points)).Ptr(pairs).U32(uint32(count)).Ptr(prefixes).Ptr(totals).
+		U32(uint32(slot)).U32(uint32(steps)).U32(uint32(threads))
+	if err := r.launch(t.backward, threads/block, block, int(backwardShared(r.Curve))); err != nil {
+		return err
+	}
+	if first {
+		r.trace("backward 1")
+	} else {
+		r.trace("backward")
+	}
+	return nil
+}

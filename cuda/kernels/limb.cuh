@@ -78,9 +78,14 @@ SEALC2_DEVICE uint32_t borrow_out(Carry& c) { return 0u - c.flag; }
 
 // mul_wide gives both words of a product.
 SEALC2_DEVICE void mul_wide(uint32_t& lo, uint32_t& hi, uint32_t a, uint32_t b) {
+#if defined(__CUDA_ARCH__)
+    // In plain C++ the compiler spends an addition on taking the high word.
+    asm volatile("{ .reg .u64 t; mul.wide.u32 t, %2, %3; mov.b64 {%0, %1}, t; }" : "=r"(lo), "=r"(hi) : "r"(a), "r"(b));
+#else
     const uint64_t product = uint64_t(a) * b;
     lo = static_cast<uint32_t>(product);
     hi = static_cast<uint32_t>(product >> 32);
+#endif
 }
 
 // add_limbs writes a + b and returns the carry.

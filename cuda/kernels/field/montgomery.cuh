@@ -199,14 +199,12 @@ template <class F> struct Montgomery {
                 o[j] = madc_lo_cc(c, m[j + 1], q, o[j + 2]);
                 o[j + 1] = madc_hi_cc(c, m[j + 1], q, o[j + 3]);
             }
-            o[n - 2] = madc_lo_cc(c, m[n - 1], q, 0);
+            o[n - 2] = madc_lo_cc(c, m[n - 1], q, T[i + n - 1]); // the upper half enters as the window moves
             o[n - 1] = madc_hi_cc(c, m[n - 1], q, 0);
             row(c, e, m, q);
             o[n - 1] = addc_cc(c, o[n - 1], 0);
         }
-        F r = join(odd, even, 0);
-        add_limbs<n>(r.limb, r.limb, T + n);
-        return r;
+        return join(odd, even, T[2 * n - 1]);
     }
 };
 

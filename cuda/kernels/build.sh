@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# Compiles every kernel for every architecture into one file of fatbins, one a unit, one after the other.
+#
+#   build.sh [file]                    default: image/kernels.fatbin beside this script
+#
+#   ARCHS="75 80 86 89 90 100 120"     compute capabilities that get machine code
+#   PTX="90 120"                       those whose PTX goes along, for cards that come later; the driver compiles it
+#   JOBS=2                             compilers at a time; default: the number of CPUs
+#   TESTS=1                            with the unit_*.cu, whose kernels only tests and benchmarks run
+#   UNITS="ntt/ntt.cu"                 only these
+#   ALLOW_SPILLS=1                     only tell of them, see below
+#
+# nvcc is the one on PATH where that is of CUDA 13.0, else the pinned wheels of PyPI, kept in the user's cache. So is what
+# was compiled, by unit and architecture, under a hash of the sources: only what has changed is compiled again.
+#
+# A kernel that spills registers or has a stack frame fails the build, unless resources.txt names it with the bytes of
+# stack that it may have.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/sealc2
+objects=$cache/kernels
+read -ra archs <<<"${ARCHS-75 80 86 89 90 100 120}"
+read -ra ptx <<<"${PTX-90 120}"
+flags=(-std=c++17 -O3)
+
+# tools puts nvcc, ptxas and fatbinary of CUDA 13.0 onto PATH.
+tools() {
+    if command -v nvcc >/dev/null && nvcc --version | grep -q 'release 13\.0,'; then
+        return
+    fi
+    local wheels=$cache/cuda/wheels
+    if [ ! -e "$wheels/complete" ]; then
+        rm -rf "$wheels"
+        mkdir -p "$wheels"
+        python3 -m pip install --quiet --no-deps --no-compile --target "$wheels" \
+            nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96
+        touch "$wheels/complete"
+    fi
+    export PATH="$wheels/nvidia/cu13/bin:$PATH"
+}
+
+# includes lists a file and all that it includes, relative to this folder.
+declare -A seen
+includes() {
+    [ -z "${seen[$1]-}" ] || return 0
+    seen[$1]=1
+    printf '%s\n' "$1"
+    local name
+    while read -r name; do
+        includes "$(realpath -m --relative-to="$here" "$here/$(dirname "$1")/$name")"
+    done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$here/$1" | grep -v '^emu/')
+}
+
+# key is a hash of what decides a unit's code.
+key() {
+    seen=()
+    { printf '%s\n' "$version" "${flags[*]}"; includes "$1" | while read -r file; do echo "$file"; cat "$here/$file"; done; } |
+        sha256sum | cut -c1-32
+}
+
+# compile makes KEY.ARCH.ptx, .cubin and .log (what ptxas says) of one unit and architecture. It is run by xargs.
+compile() {
+    local unit=$1 key=$2 arch=$3 what=$4 to=$objects/$2.$3
+    if [ ! -e "$to.ptx" ]; then
+        (cd "$here" && nvcc "${flags[@]}" -arch="compute_$arch" -ptx -o "$to.ptx.$$" "$unit")
+        mv "$to.ptx.$$" "$to.ptx"
+    fi
+    if [ "$what" = elf ] && [ ! -e "$to.cubin" ]; then
+        ptxas -arch="sm_$arch" -m64 -v -o "$to.cubin.$$" "$to.ptx" 2>"$to.log.$$" || { cat "$to.log.$$" >&2; exit 255; }
+        mv "$to.log.$$" "$to.log"
+        mv "$to.cubin.$$" "$to.cubin"
+    fi
+    touch "$to".*
+}
+
+# report prints the kernels of one log that have a stack frame or spill, as: unit, kernel, architecture, bytes of
+# stack, of spills stored, of spills loaded.
+report() {
+    awk -v unit="$1" -v arch="$2" '
+        /Compiling entry function/ { split($0, part, "\047"); kernel = part[2] }
+        /bytes stack frame/ && kernel != "" {
+            if ($1 + $5 + $9 > 0) print unit, kernel, "sm_" arch, $1, $5, $9
+            kernel = ""
+        }' "$3"
+}
+
+if [ "${1-}" = --compile ]; then
+    shift
+    compile "$@"
+    exit
+fi
+
+out=${1:-$here/image/kernels.fatbin}
+mkdir -p "$(dirname "$out")" "$objects"
+tools
+version=$(nvcc --version | tail -n1)
+if [ -n "${UNITS-}" ]; then read -ra units <<<"$UNITS"; else
+    tests=(-not -name 'unit_*')
+    [ -z "${TESTS-}" ] || tests=()
+    mapfile -t units < <(cd "$here" && find . -name '*.cu' -not -path './emu/*' "${tests[@]}" | sed 's|^\./||' | sort)
+fi
+declare -A keys
+work=()
+for unit in "${units[@]}"; do
+    keys[$unit]=$(key "$unit")
+    for arch in "${archs[@]}"; do work+=("$unit ${keys[$unit]} $arch elf"); done
+    for arch in "${ptx[@]}"; do
+        case " ${archs[*]} " in *" $arch "*) ;; *) work+=("$unit ${keys[$unit]} $arch ptx") ;; esac
+    done
+done
+printf '%s\n' "${work[@]}" | xargs -P "${JOBS:-$(nproc)}" -L1 "${BASH_SOURCE[0]}" --compile
+
+findings=$(for unit in "${units[@]}"; do
+    for arch in "${archs[@]}"; do report "$unit" "$arch" "$objects/${keys[$unit]}.$arch.log"; done
+done)
+bad=$(awk 'FNR == NR { if ($0 !~ /^#/ && NF) allowed[$1] = $2; next } NF && !($5 + $6 == 0 && $2 in allowed && $4 <= allowed[$2])' \
+    "$here/resources.txt" <(printf '%s\n' "$findings"))
+if [ -n "$bad" ]; then
+    printf 'kernels with a stack frame or spills (unit, kernel, architecture, bytes of stack, stored, loaded):\n%s\n' "$bad" >&2
+    [ -n "${ALLOW_SPILLS-}" ] || exit 1
+fi
+
+new=$(mktemp -d)
+trap 'rm -rf "$new"' EXIT
+for unit in "${units[@]}"; do
+    images=()
+    for arch in "${archs[@]}"; do images+=("--image3=kind=elf,sm=$arch,file=$objects/${keys[$unit]}.$arch.cubin"); done
+    for arch in "${ptx[@]}"; do images+=("--image3=kind=ptx,sm=$arch,file=$objects/${keys[$unit]}.$arch.ptx"); done
+    fatbinary -64 --compress-mode=size "${images[@]}" --create="$new/unit"
+    cat "$new/unit" >>"$new/all"
+done
+mv "$new/all" "$out"
+find "$objects" -type f -mtime +30 -delete
+echo "$out: ${#units[@]} units for ${archs[*]}, PTX ${ptx[*]-none}, $(stat -c %s "$out") bytes"

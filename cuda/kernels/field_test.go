@@ -18,6 +18,9 @@ import (
 	"github.com/sealc2/sealc2/cuda/kerneltest"
 )
 
+// Packages that run other kernels test those.
+var _ = kerneltest.Only("emu", "field", "curve")
+
 const unitBlock = 64
 
 // launch runs a kernel with a thread for each of n.

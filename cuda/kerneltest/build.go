@@ -81,12 +81,25 @@ func buildEmulator() (library, left string, err error) {
 	return link(root, cache, units, append(version, strings.Join(compileFlags, " ")...))
 }
 
-// unitsOf lists the emulator's own file and every .cu file, relative to root.
+// only are the folders that Only named; none: all.
+var only []string
+
+// Only limits the emulator to the units in some folders of cuda/kernels, so that a package's tests do not wait for
+// the compilation of what they do not use. Called before any test: var _ = kerneltest.Only("field").
+func Only(folders ...string) struct{} {
+	only = folders
+	return struct{}{}
+}
+
+// unitsOf lists the emulator's own file and the .cu files, relative to root.
 func unitsOf(root string) ([]string, error) {
 	units := []string{filepath.Join("emu", "emu.cpp")}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && filepath.Ext(path) == ".cu" {
-			unit, _ := filepath.Rel(root, path)
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".cu" {
+			return err
+		}
+		unit, err := filepath.Rel(root, path)
+		if len(only) == 0 || slices.Contains(only, filepath.Dir(unit)) {
 			units = append(units, unit)
 		}
 		return err

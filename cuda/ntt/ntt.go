@@ -21,7 +21,7 @@ const elementBytes = fr.Bytes
 // rows of a tile from below, in elements.
 const (
 	tileLog      = 10
-	minColumnLog = 1
+	minColumnLog = 2
 	tileThreads  = 1 << tileLog / 8
 	sharedBytes  = elementBytes << tileLog
 )

@@ -1,0 +1,211 @@
+package ntt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"math/bits"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr/fft"
+
+	"github.com/sealc2/sealc2/cuda/driver"
+	"github.com/sealc2/sealc2/cuda/kerneltest"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// largeLog is the size of a 32 GiB partition.
+const largeLog = 27
+
+// parallelVector fills a large vector with pseudo-random elements on all threads.
+func parallelVector(tb testing.TB, seed uint64, n int) []fr.Element {
+	tb.Helper()
+	v := make([]fr.Element, n)
+	workers := runtime.NumCPU()
+	errs := make([]error, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			defer status.Recover("ntt.parallelVector", &errs[w])
+			rng := rand.New(rand.NewPCG(seed, uint64(w)))
+			for i := n * w / workers; i < n*(w+1)/workers; i++ {
+				v[i] = fr.Element{rng.Uint64(), rng.Uint64(), rng.Uint64(), rng.Uint64() >> 2}
+			}
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		tb.Fatal(err)
+	}
+	return v
+}
+
+// Goal: transforms of three and four passes equal gnark-crypto's.
+func TestTransforms_Large(t *testing.T) {
+	kerneltest.NeedCard(t)
+	s := kerneltest.Stream(t)
+	const most = 21
+	tr := newTransforms(t, s, most)
+	for _, log := range []int{13, 17, 19, 20, most} {
+		for _, coset := range []bool{false, true} {
+			coefficients := parallelVector(t, uint64(log), 1<<log)
+			v := kerneltest.Put(t, coefficients)
+			if err := errors.Join(tr.Forward(s, v, log, coset), s.Synchronize(context.Background())); err != nil {
+				t.Fatal(err)
+			}
+			same(t, fmt.Sprintf("forward, 2^%d, coset %v", log, coset), kerneltest.Get[fr.Element](t, v, 1<<log), values(coefficients, coset))
+			if err := errors.Join(tr.Inverse(s, v, log, coset), s.Synchronize(context.Background())); err != nil {
+				t.Fatal(err)
+			}
+			same(t, fmt.Sprintf("inverse, 2^%d, coset %v", log, coset), kerneltest.Get[fr.Element](t, v, 1<<log), coefficients)
+		}
+	}
+}
+
+// Goal: at 2^27 and 2^28, values are those of the polynomial, the way back is the way back, and the quotient is one.
+// Method: sampled values against the coefficients' sums; h (X^n - 1) + c = a b at a random point.
+func TestTransforms_Full(t *testing.T) {
+	kerneltest.NeedCard(t)
+	s := kerneltest.Stream(t)
+	tr := newTransforms(t, s, largeLog)
+	n := 1 << largeLog
+	run := func(err error) {
+		t.Helper()
+		if err := errors.Join(err, s.Synchronize(context.Background())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var polynomials [3][]fr.Element
+	var vectors [3]driver.Ptr
+	for i := range 2 {
+		polynomials[i] = parallelVector(t, uint64(i), n)
+		vectors[i] = kerneltest.Put(t, polynomials[i])
+		run(tr.Forward(s, vectors[i], largeLog, i == 1))
+		got := kerneltest.Get[fr.Element](t, vectors[i], n)
+		root, err := fft.Generator(uint64(n) << i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, place := range []int{0, 1, n / 3, n - 1} {
+			exponent := int(bits.Reverse32(uint32(place)) >> (32 - largeLog))
+			exponent = exponent<<i + i // on the coset the odd powers
+			var x fr.Element
+			x.Exp(root, big.NewInt(int64(exponent)))
+			if want := at(polynomials[i], &x); got[place] != want {
+				t.Fatalf("coset %v: value %d: want %s, got %s", i == 1, place, want.String(), got[place].String())
+			}
+		}
+		run(tr.Inverse(s, vectors[i], largeLog, i == 1))
+		if !slices.Equal(kerneltest.Get[fr.Element](t, vectors[i], n), polynomials[i]) {
+			t.Fatalf("coset %v: the way back leads elsewhere", i == 1)
+		}
+		run(tr.Forward(s, vectors[i], largeLog, false))
+	}
+	a, b := kerneltest.Get[fr.Element](t, vectors[0], n), kerneltest.Get[fr.Element](t, vectors[1], n)
+	products := make([]fr.Element, n)
+	for i := range products {
+		products[i].Mul(&a[i], &b[i])
+	}
+	vectors[2] = kerneltest.Put(t, products)
+	run(tr.Inverse(s, vectors[2], largeLog, false))
+	polynomials[2] = kerneltest.Get[fr.Element](t, vectors[2], n)
+	kerneltest.Copy(t, vectors[2], products)
+	run(tr.Quotient(s, vectors[0], vectors[1], vectors[2], largeLog))
+	h := kerneltest.Get[fr.Element](t, vectors[1], n)
+	if !h[n-1].IsZero() {
+		t.Fatalf("coefficient %d of h is %s", n-1, h[n-1].String())
+	}
+	x := fr.Element{12345, 6789, 1011, 1213}
+	checkQuotient(t, largeLog, h, polynomials[0], polynomials[1], polynomials[2], &x)
+}
+
+// Rates of one H200: multiplications a second of the card, and bytes a second of a copy, read and written.
+const (
+	multiplicationRate = 68e9
+	copyRate           = 4.3e12
+)
+
+// timed runs f a few times and reports the median, with the floor by operations and bytes.
+func timed(b *testing.B, s *driver.Stream, multiplications, bytes float64, f func() error) {
+	b.Helper()
+	kerneltest.Open(b) // a sub-benchmark is a goroutine of its own
+	begin, err := s.Device().NewEvent(true)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer begin.Close()
+	end, err := s.Device().NewEvent(true)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer end.Close()
+	var times []float64
+	for b.Loop() {
+		if err := errors.Join(s.Record(begin), f(), s.Record(end), s.Synchronize(context.Background())); err != nil {
+			b.Fatal(err)
+		}
+		ms, err := end.Since(begin)
+		if err != nil {
+			b.Fatal(err)
+		}
+		times = append(times, float64(ms))
+	}
+	times = times[min(1, len(times)-1):] // the first warms up
+	slices.Sort(times)
+	median := times[len(times)/2]
+	floor := max(multiplications/multiplicationRate, bytes/copyRate) * 1e3
+	fmt.Printf("%s: %.2f ms [%.2f, %.2f]; %.4g multiplications (%.1f ms), %.4g bytes (%.1f ms); floor %.1f ms, distance %.2f\n", b.Name(),
+		median, times[0], times[len(times)-1], multiplications, multiplications/multiplicationRate*1e3, bytes, bytes/copyRate*1e3, floor, median/floor)
+	b.ReportMetric(median, "ms")
+	b.ReportMetric(median/floor, "floors")
+}
+
+// transformCost counts multiplications and bytes of one transform of 2^log elements.
+func transformCost(log int, coset bool) (multiplications, bytes float64) {
+	n := float64(uint64(1) << log)
+	multiplications = n / 2 * float64(log)
+	if !coset {
+		multiplications -= n - 1
+	}
+	return multiplications, n * elementBytes * float64(2*len(passesOf(log))+1)
+}
+
+// BenchmarkTransforms times one transform each way and the quotient at 2^27.
+func BenchmarkTransforms(b *testing.B) {
+	kerneltest.NeedCard(b)
+	s := kerneltest.Stream(b)
+	tr := newTransforms(b, s, largeLog)
+	n := int64(1) << largeLog
+	var v [3]driver.Ptr
+	for i := range v {
+		v[i] = kerneltest.Put(b, parallelVector(b, uint64(i), int(n)))
+	}
+	for _, coset := range []bool{false, true} {
+		multiplications, bytes := transformCost(largeLog, coset)
+		b.Run(fmt.Sprintf("forward/coset=%v", coset), func(b *testing.B) {
+			timed(b, s, multiplications, bytes, func() error { return tr.Forward(s, v[0], largeLog, coset) })
+		})
+		b.Run(fmt.Sprintf("inverse/coset=%v", coset), func(b *testing.B) {
+			timed(b, s, multiplications+float64(n), bytes, func() error { return tr.Inverse(s, v[0], largeLog, coset) })
+		})
+	}
+	for i, p := range passesOf(largeLog) {
+		b.Run(fmt.Sprintf("pass=%d,levels=%d", i, tileLog-p.columns), func(b *testing.B) {
+			timed(b, s, float64(n)/2*float64(tileLog-p.columns), float64(n*2*elementBytes), func() error { return tr.forwardPasses(s, v[0], []pass{p}, true) })
+		})
+	}
+	plain, plainBytes := transformCost(largeLog, false)
+	coset, cosetBytes := transformCost(largeLog, true)
+	b.Run("quotient", func(b *testing.B) {
+		// Four passes less than its transforms have: see Quotient. One multiplication for the product, two for the scales.
+		timed(b, s, 3*plain+3*coset+3*float64(n), 3*plainBytes+3*cosetBytes-float64(n*3*2*elementBytes), func() error {
+			return tr.Quotient(s, v[0], v[1], v[2], largeLog)
+		})
+	})
+}

@@ -107,8 +107,9 @@ def numbers(op: str, where: str, value: Any) -> memoryview:
     view = view_of(op, where, want, value)
     limbs = view.itemsize == 8 and view.format in ("Q", "L", "@Q", "@L", "=Q", "<Q")
     plain = view.itemsize == 1 and view.format in ("B", "b", "c") and view.ndim == 1
-    if not (limbs or plain) or not (view.ndim == 2 and view.shape[1] == 4 or view.ndim == 1 and view.nbytes % 32 == 0):
-        raise caller(op, where, want, f"shape {view.shape} of format {view.format!r}")
+    shape = view.shape or ()
+    if not (limbs or plain) or not (len(shape) == 2 and shape[1] == 4 or len(shape) == 1 and view.nbytes % 32 == 0):
+        raise caller(op, where, want, f"shape {shape} of format {view.format!r}")
     return view
 
 

@@ -47,24 +47,45 @@ def call(name: str, *arguments: Any) -> None:
 
 
 def _interruptible(job: int, work: Callable[[], int]) -> int:
-    """Runs a long call so that an interrupt of the main thread cancels its job and waits for its end. What the call
-    reads and writes must be referred to by work itself: an interrupt while the thread starts leaves it behind."""
+    """Runs a long call so that an interrupt of the main thread cancels its job; it returns or raises when the call has
+    ended. Thread.join and is_alive cannot tell that: up to Python 3.12 an interrupted join takes the thread for ended."""
     if threading.current_thread() is not threading.main_thread():
         return work()
-    results: List[int] = []
-    worker = threading.Thread(target=lambda: results.append(work()), name="sealc2", daemon=True)
-    try:
-        worker.start()
-        while worker.is_alive():
-            worker.join(0.2)
-    except BaseException:
-        call("sealc2_cancel", job)
-        while worker.is_alive():
-            try:
-                worker.join(0.2)
-            except BaseException:  # one interrupt cancels, more of them cannot do more
-                continue
-        raise
+    permit, results, failed = [True], [], []  # type: List[bool], List[int], List[BaseException]
+    ended = threading.Event()
+
+    def body() -> None:
+        try:
+            permit.pop()
+            results.append(work())
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            ended.set()
+
+    raised: Optional[BaseException] = None
+    started = False
+    while not ended.is_set():
+        try:
+            if not started:
+                threading.Thread(target=body, name="sealc2", daemon=True).start()
+                started = True
+            if raised is not None:
+                call("sealc2_cancel", job)
+            ended.wait(0.2)
+        except BaseException as error:  # the first one counts; more of them change nothing
+            raised = raised or error
+            if not started:
+                started = True
+                try:
+                    permit.pop()
+                    break  # the thread does not run, or will find that it may not
+                except IndexError:
+                    continue
+    if raised is not None:
+        raise raised
+    if failed:
+        raise failed[0]
     return results[0]
 
 

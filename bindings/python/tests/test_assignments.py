@@ -171,7 +171,7 @@ class BadInput(Refused):
         wrong = circuit.assignment()
         wrong.a_aux_density[6] = True
         self.assertEqual(self.refused(Status.INPUT, "inputs + ones in the density of aux in A", "circuit 0", circuit, wrong).got, "12")
-        self.refused(Status.INPUT, "inputs", "circuit 0", circuit, sealc2.Assignment(*[b""] * 8))
+        self.refused(Status.INPUT, "input 0", "circuit 0", circuit, sealc2.Assignment(*[b""] * 8))
 
     def test_values(self) -> None:
         circuit = Circuit()

@@ -39,6 +39,8 @@ SIZE(sealc2_status, 4);
 SIZE(sealc2_engine, 8);
 SIZE(sealc2_job, 8);
 SIZE(sealc2_span, 8);
+AT(sealc2_span, at, 0);
+AT(sealc2_span, len, 4);
 SIZE(sealc2_error, 64);
 AT(sealc2_error, text, 8);
 AT(sealc2_error, text_cap, 16);

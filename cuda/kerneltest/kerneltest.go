@@ -44,15 +44,37 @@ func NeedCard(tb testing.TB) {
 	}
 }
 
+// emulated is the library of this process's sources.
+type emulated struct {
+	*sim.Emulator
+	left string // what the compiler said of units that do not compile
+}
+
+var emulator = sync.OnceValues(func() (*emulated, error) {
+	path, left, err := buildEmulator()
+	if err != nil {
+		return nil, err
+	}
+	e, err := sim.OpenEmulator(path)
+	return &emulated{e, left}, err
+})
+
+// Emulator is the library under the simulated devices, for tests that launch without a driver. Units that do not
+// compile are missing.
+func Emulator(tb testing.TB) *sim.Emulator {
+	tb.Helper()
+	e, err := emulator()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return e.Emulator
+}
+
 func open() (*opened, error) {
 	if OnCard() {
 		return openCard()
 	}
-	library, left, err := buildEmulator()
-	if err != nil {
-		return nil, err
-	}
-	emulator, err := sim.OpenEmulator(library)
+	e, err := emulator()
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +84,7 @@ func open() (*opened, error) {
 			return nil, fmt.Errorf("SEALC2_TEST_SEED: want a number, got %q", text)
 		}
 	}
-	api, err := driver.New(sim.New(sim.Small(emulator, seed)))
+	api, err := driver.New(sim.New(sim.Small(e, seed)))
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +92,7 @@ func open() (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.left, d.seed = left, seed
+	d.left, d.seed = e.left, seed
 	return d, nil
 }
 

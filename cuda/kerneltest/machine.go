@@ -1,25 +1,11 @@
 package kerneltest
 
 import (
-	"errors"
-	"sync"
 	"testing"
 
 	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/cuda/sim"
 )
-
-// emulator is the library of this process's sources.
-var emulator = sync.OnceValues(func() (*sim.Emulator, error) {
-	library, left, err := buildEmulator()
-	if err != nil {
-		return nil, err
-	}
-	if left != "" {
-		return nil, errors.New(left)
-	}
-	return sim.OpenEmulator(library)
-})
 
 // Machine is a driver with every kernel, for tests of what opens devices itself: with images for driver.Device.Load. Where it is
 // simulated, double is what it is made of, of the test's own, and the test fails where something is left in it; on a card
@@ -40,6 +26,9 @@ func Machine(tb testing.TB, seed uint64) (api *driver.API, images [][]byte, doub
 	e, err := emulator()
 	if err != nil {
 		tb.Fatal(err)
+	}
+	if e.left != "" {
+		tb.Fatal(e.left)
 	}
 	double = sim.New(sim.Small(e, seed))
 	tb.Cleanup(func() {

@@ -5,7 +5,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -13,7 +15,6 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
-	"github.com/sealc2/sealc2/engine/cpu"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/sched"
@@ -22,12 +23,17 @@ import (
 
 // Config is fixed for the life of an Engine. The zero value is usable: limits come from the machine.
 type Config struct {
-	Threads   int    // CPU threads; 0: the affinity mask and cgroup limit
-	HostBytes int64  // host memory budget; 0: the cgroup limit or the machine's memory
-	Device    string // "cpu"; "auto" or empty: the best that there is
+	Threads   int   // CPU threads; 0: the affinity mask and cgroup limit
+	HostBytes int64 // host memory budget; 0: the cgroup limit or the machine's memory
+	// Device is "cpu"; "cuda" for the GPU with most memory, "cuda:1" for that of a number; "auto" or empty: a GPU
+	// where one can be used, else the CPU.
+	Device      string
+	DeviceBytes int64 // device memory budget; 0: what is free at the start, less some headroom
 	// Log receives one line an event, without a newline; nil drops them. level is "error", "warn", "info" or
 	// "debug". It may be called from several goroutines at once.
 	Log func(level, text string)
+
+	gpus *gpus // nil: those of this machine
 }
 
 // ParamSource says where parameters come from and what is accepted.
@@ -106,6 +112,7 @@ type Engine struct {
 	limits   host.Limits
 	budget   *host.Budget
 	backend  groth16.Backend
+	opened   io.Closer // the backend's device; nil where it has none
 	device   *device
 	sched    *sched.Scheduler
 	resident *residency
@@ -120,15 +127,9 @@ type Engine struct {
 	stages []StageTime // of the job that finished last
 }
 
-// device is the place where a backend's stages run, as the scheduler sees it. A stage takes all threads
-// that it can use, so one runs at a time.
-type device struct{ name string }
-
-func (d *device) Name() string { return d.name }
-func (d *device) Slots() int   { return 1 }
-
-// Open finds out what the machine allows, chooses the device, and is quick: nothing is loaded yet.
-// Errors: Caller for a negative limit, NoDevice, Internal.
+// Open finds out what the machine allows, chooses the device, and is quick: no parameters are loaded yet. A GPU takes
+// some tenths of a second. Errors: Caller for a negative limit; NoDevice, naming each device and why it is not used;
+// NoMemory; Internal.
 func Open(config Config) (e *Engine, err error) {
 	const op = "engine.Open"
 	defer status.Recover(op, &err)
@@ -139,26 +140,22 @@ func Open(config Config) (e *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var why string
-	switch config.Device {
-	case "", "auto":
-		why = "no GPU backend is built in"
-	case "cpu":
-		why = "as configured"
-	default:
-		return nil, status.New(status.NoDevice, op, fmt.Sprintf("device %q", config.Device), `"cpu" or "auto"`, "a device that this build has no backend for: no GPU backend is built in")
+	c, err := chooseDevice(&config, limits)
+	if err != nil {
+		return nil, err
 	}
 	e = &Engine{
 		config:   config,
 		limits:   limits,
-		budget:   host.NewBudget(host.Needs{HostBytes: limits.HostBytes, Threads: limits.Threads}),
-		backend:  cpu.New(limits.Threads),
+		budget:   host.NewBudget(host.Needs{HostBytes: limits.HostBytes, DeviceBytes: c.deviceBytes, Threads: limits.Threads}),
+		backend:  c.backend,
+		opened:   c.close,
 		resident: newResidency(),
 	}
 	e.device = &device{e.backend.Name()}
 	e.sched = sched.New(e.budget, sched.SystemClock{}, timelineLength, e.device)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	e.log("info", "device %s (%s): %s; %s", e.device.name, why, limits, host.CPU())
+	e.log("info", "device %s (%s): %s; %s", e.device.name, c.why, limits, host.CPU())
 	return e, nil
 }
 
@@ -211,7 +208,11 @@ func (e *Engine) Close() error {
 	e.mu.Unlock()
 	e.cancel()
 	e.calls.Wait()
-	return e.resident.close()
+	err := e.resident.close()
+	if e.opened != nil {
+		err = errors.Join(err, e.opened.Close())
+	}
+	return err
 }
 
 // Limits is what the engine may use, and what decided so.

@@ -1,0 +1,140 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sealc2/sealc2/cuda/driver"
+	"github.com/sealc2/sealc2/engine/circuit"
+	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// Config is fixed for the life of a Backend.
+type Config struct {
+	API         *driver.API
+	Images      [][]byte // of the kernels
+	Index       int      // of the device
+	MemoryBytes int64    // what the backend may take of the device's memory; 0: what is free at the start, less some headroom
+	Threads     int      // CPU threads for expand and reading parameters; at least 1
+	WaitLimit   time.Duration
+	Log         func(level, text string) // as engine.Config's; may be nil
+}
+
+func (c *Config) name() string { return fmt.Sprintf("cuda:%d", c.Index) }
+
+func (c *Config) log(level, format string, args ...any) {
+	if c.Log != nil {
+		c.Log(level, fmt.Sprintf(format, args...))
+	}
+}
+
+// Backend runs proofs on one device. It may be shared.
+type Backend struct {
+	owner   *owner
+	name    string
+	info    driver.Info
+	unit    int64
+	limit   int64
+	threads int
+}
+
+// headroom is the part of a device's free memory that is left to others when nobody configured a limit, besides what
+// the driver itself takes for contexts.
+func headroom(free int64) int64 { return min(max(free/32, 128<<20), 2<<30) }
+
+// Open opens a device and puts every kernel on it: some tenths of a second. Errors: NoDevice, NoMemory, else
+// what the driver said.
+func Open(config Config) (b *Backend, err error) {
+	const op = "cuda.Open"
+	config.Threads = max(1, config.Threads)
+	if config.MemoryBytes < 0 {
+		return nil, status.New(status.Caller, op, "device memory", "0 bytes or more", fmt.Sprint(config.MemoryBytes))
+	}
+	o, err := start(config)
+	if err != nil {
+		return nil, err
+	}
+	b = &Backend{owner: o, threads: config.Threads}
+	err = o.do(context.Background(), op, func(_ context.Context, s *session) error {
+		free, _, err := s.device.Memory()
+		if err != nil {
+			return err
+		}
+		if s.memory.limit == 0 {
+			o.config.MemoryBytes = free - headroom(free)
+			s.memory.limit = o.config.MemoryBytes
+		}
+		b.info, b.unit, b.limit = s.device.Info, s.memory.unit, s.memory.limit
+		return nil
+	})
+	if err != nil {
+		_ = o.close()
+		return nil, err
+	}
+	b.name = config.name() + " " + b.info.Name
+	return b, nil
+}
+
+// Name is the device's, as "cuda:0 NVIDIA H200".
+func (b *Backend) Name() string { return b.name }
+
+// MemoryBytes is what proofs may take of the device's memory.
+func (b *Backend) MemoryBytes() int64 { return b.limit }
+
+// Close gives the device back. No partition may be open. Closing twice is legal.
+func (b *Backend) Close() error { return b.owner.close() }
+
+// Plan returns what a partition of the program needs. Errors: NoMemory for one that never fits the device, with both
+// numbers.
+func (b *Backend) Plan(p *circuit.Program) (groth16.Plan, error) {
+	s := programShape(p)
+	return b.planOf(s, programHostBytes(p))
+}
+
+func (b *Backend) planOf(s *shape, hostBytes int64) (groth16.Plan, error) {
+	_, needs, err := s.plan(cardOf(b.info), b.limit, b.unit)
+	if err != nil {
+		return groth16.Plan{}, err
+	}
+	return groth16.Plan{HostBytes: hostBytes, DeviceBytes: needs, Threads: b.threads}, nil
+}
+
+// PlanAssignment returns what a partition of an assignment of this shape needs, all its values taken for field
+// elements. Errors: as Plan.
+func (b *Backend) PlanAssignment(a *groth16.Assignment) (groth16.Plan, error) {
+	return b.planOf(assignmentShape(a), assignmentHostBytes(a))
+}
+
+// Begin starts a partition; see groth16.Backend. It touches no device. Errors: Params when a block of the SRS has another
+// length than the program's queries; NoMemory when the arena is too small or the device is.
+func (b *Backend) Begin(p *circuit.Program, in *circuit.Inputs, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
+	return b.begin(programShape(p), &programValues{program: p, in: in}, programHostBytes(p), srs, arena)
+}
+
+// BeginAssignment starts a partition from vectors, of which none is kept longer than groth16.Backend says. Errors: as Begin.
+func (b *Backend) BeginAssignment(a *groth16.Assignment, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
+	return b.begin(assignmentShape(a), &assignmentValues{from: a}, assignmentHostBytes(a), srs, arena)
+}
+
+func (b *Backend) begin(s *shape, v values, hostBytes int64, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
+	const op = "cuda.Begin"
+	for block, want := range s.points {
+		if got := srs.Len(groth16.Block(block)); got != want {
+			return nil, status.New(status.Params, op, fmt.Sprintf("%s: %s", srs.ID(), groth16.Block(block)), fmt.Sprintf("%d points for %s", want, s.name), fmt.Sprint(got))
+		}
+	}
+	if got := len(srs.VerifyingKey().IC); got != s.inputs {
+		return nil, status.New(status.Params, op, srs.ID()+": ic", fmt.Sprintf("%d points for %s", s.inputs, s.name), fmt.Sprint(got))
+	}
+	if got := arena.Size() - arena.Used(); got < hostBytes {
+		return nil, status.New(status.NoMemory, op, "arena", fmt.Sprintf("%d bytes", hostBytes), fmt.Sprint(got))
+	}
+	l, _, err := s.plan(cardOf(b.info), b.limit, b.unit)
+	if err != nil {
+		return nil, err
+	}
+	return &partition{backend: b, shape: s, layout: l, values: v, srs: srs, arena: arena, mark: arena.Mark()}, nil
+}

@@ -1,0 +1,188 @@
+package cuda
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sealc2/sealc2/cuda/driver"
+	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// align is the alignment of every region: that of the widest loads, and a multiple of a memory transaction.
+const align = 256
+
+// cut deals out regions of a block of device memory, first its sizes and then, from a base, the same places.
+type cut struct{ at int64 }
+
+func (c *cut) take(bytes int64) (offset int64) {
+	offset = c.at
+	c.at = (c.at + bytes + align - 1) &^ (align - 1)
+	return offset
+}
+
+// memory is a device's, up to a limit: blocks that partitions hold, blocks that wait for the next one, and
+// what is resident. Used by the owner alone.
+type memory struct {
+	device *driver.Device
+	limit  int64
+	unit   int64 // of mapping
+	used   int64
+	idle   []*driver.Arena
+	held   map[*driver.Arena]struct{} // by partitions
+	kept   []*resident
+	clock  int64
+}
+
+// resident is a block whose content outlives a partition.
+type resident struct {
+	key   any
+	arena *driver.Arena
+	value any
+	pins  int
+	used  int64
+}
+
+// mapped is what a block of that size takes.
+func (m *memory) mapped(bytes int64) int64 { return roundUp(bytes, m.unit) }
+
+func roundUp(bytes, unit int64) int64 { return (bytes + unit - 1) / unit * unit }
+
+// take maps a block of at least so many bytes (more than 0), or hands out an idle one that is at most twice as large. Idle blocks, and
+// then residents that nobody has pinned, make room. Errors: NoMemory with both numbers; the driver's.
+func (m *memory) take(bytes int64) (*driver.Arena, error) {
+	slices.SortFunc(m.idle, func(a, b *driver.Arena) int { return cmp.Compare(a.Size(), b.Size()) })
+	for i, a := range m.idle {
+		if a.Size() >= bytes && a.Size() <= 2*m.mapped(bytes) {
+			m.idle = slices.Delete(m.idle, i, i+1)
+			return a, nil
+		}
+	}
+	size := m.mapped(bytes)
+	for m.used+size > m.limit {
+		freed, err := m.makeRoom()
+		if err != nil {
+			return nil, err
+		}
+		if !freed {
+			return nil, status.New(status.NoMemory, "cuda.memory", m.device.Name, host.FormatBytes(size), fmt.Sprintf("%s of %s, the rest in use", host.FormatBytes(m.limit-m.used), host.FormatBytes(m.limit)))
+		}
+	}
+	for {
+		a, err := m.device.MapArena(bytes)
+		if err == nil {
+			m.used += a.Size()
+			return a, nil
+		}
+		// Other programs may have taken what the limit allows.
+		if status.KindOf(err) != status.NoMemory {
+			return nil, err
+		}
+		freed, failed := m.makeRoom()
+		if failed != nil || !freed {
+			return nil, err
+		}
+	}
+}
+
+// hold takes a block for a partition.
+func (m *memory) hold(bytes int64) (*driver.Arena, error) {
+	a, err := m.take(bytes)
+	if err == nil {
+		m.held[a] = struct{}{}
+	}
+	return a, err
+}
+
+// release takes a partition's block back for the next one that wants it. Nothing that is queued uses it.
+func (m *memory) release(a *driver.Arena) {
+	if _, ok := m.held[a]; ok {
+		delete(m.held, a)
+		m.idle = append(m.idle, a)
+	}
+}
+
+// makeRoom unmaps one block that nobody uses; false where there is none.
+func (m *memory) makeRoom() (bool, error) {
+	if n := len(m.idle); n > 0 {
+		a := m.idle[n-1]
+		m.idle = m.idle[:n-1]
+		return true, m.unmap(a)
+	}
+	oldest := -1
+	for i, r := range m.kept {
+		if r.pins == 0 && (oldest < 0 || r.used < m.kept[oldest].used) {
+			oldest = i
+		}
+	}
+	if oldest < 0 {
+		return false, nil
+	}
+	r := m.kept[oldest]
+	m.kept = slices.Delete(m.kept, oldest, oldest+1)
+	return true, m.unmap(r.arena)
+}
+
+func (m *memory) unmap(a *driver.Arena) error {
+	m.used -= a.Size()
+	return a.Close()
+}
+
+// find pins what is resident under a key; nil where nothing is.
+func (m *memory) find(key any) *resident {
+	for _, r := range m.kept {
+		if r.key == key {
+			m.pin(r)
+			return r
+		}
+	}
+	return nil
+}
+
+func (m *memory) pin(r *resident) {
+	m.clock++
+	r.pins++
+	r.used = m.clock
+}
+
+// keep makes a block of so many bytes resident, pinned. Whoever fills it and fails calls drop.
+func (m *memory) keep(key any, bytes int64) (*resident, error) {
+	a, err := m.take(bytes)
+	if err != nil {
+		return nil, err
+	}
+	r := &resident{key: key, arena: a}
+	m.kept = append(m.kept, r)
+	m.pin(r)
+	return r, nil
+}
+
+// drop unmaps what was to become resident. Nothing that is queued uses it.
+func (m *memory) drop(r *resident) error {
+	if i := slices.Index(m.kept, r); i >= 0 {
+		m.kept = slices.Delete(m.kept, i, i+1)
+		return m.unmap(r.arena)
+	}
+	return nil
+}
+
+// unpin lets go of a resident.
+func (m *memory) unpin(r *resident) { r.pins-- }
+
+// close unmaps everything, blocks that partitions still hold included.
+func (m *memory) close() error {
+	var all []error
+	for _, r := range m.kept {
+		all = append(all, r.arena.Close())
+	}
+	for _, a := range m.idle {
+		all = append(all, a.Close())
+	}
+	for a := range m.held {
+		all = append(all, a.Close())
+	}
+	m.kept, m.idle, m.held, m.used = nil, nil, nil, 0
+	return errors.Join(all...)
+}

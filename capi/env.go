@@ -4,8 +4,8 @@ package main
 import "C"
 
 import (
+	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -111,8 +111,8 @@ func parseLogLevel(text string) int {
 
 // logging is where log lines go.
 var logging struct {
-	started atomic.Bool             // lines may have been written
-	file    atomic.Pointer[os.File] // nil: stderr
+	started atomic.Bool  // lines may have been written
+	fd      atomic.Int32 // the descriptor plus one; 0: stderr
 }
 
 // logTo sends all lines to a descriptor, which is then owned here, before the first line was written.
@@ -123,7 +123,7 @@ func logTo(op string, fd int) error {
 	if !logging.started.CompareAndSwap(false, true) {
 		return status.New(status.Caller, op, "log_fd", "the first call of all", "a logger that is active already")
 	}
-	logging.file.Store(os.NewFile(uintptr(fd), "log_fd"))
+	logging.fd.Store(int32(fd) + 1)
 	return nil
 }
 
@@ -132,10 +132,28 @@ func logLine(level, text string) {
 	if index, known := levelIndex(level); known && index > int(logLevel.Load()) {
 		return
 	}
-	out := logging.file.Load()
-	if out == nil {
-		out = os.Stderr
+	fd := unix.Stderr
+	if own := logging.fd.Load(); own != 0 {
+		fd = int(own) - 1
 	}
-	fmt.Fprintf(out, "%s %s sealc2 > %s\n", time.Now().UTC().Format("2006-01-02T15:04:05.000"),
-		strings.ToUpper(level), text)
+	line := fmt.Sprintf("%s %s sealc2 > %s\n", time.Now().UTC().Format("2006-01-02T15:04:05.000"), strings.ToUpper(level), text)
+	writeAll(fd, []byte(line))
+}
+
+// writeAll writes to a descriptor of the host's, and drops what it cannot take. It is not an os.File: one that is
+// stdout or stderr ends the process when nobody reads the pipe behind it, also where the host ignores SIGPIPE.
+func writeAll(fd int, data []byte) {
+	for len(data) > 0 {
+		n, err := unix.Write(fd, data)
+		switch {
+		case err == nil:
+			data = data[n:]
+		case errors.Is(err, unix.EAGAIN): // the host made it non-blocking
+			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, -1); err != nil && !errors.Is(err, unix.EINTR) {
+				return
+			}
+		case !errors.Is(err, unix.EINTR):
+			return
+		}
+	}
 }

@@ -10,6 +10,7 @@
  *  - Any thread may call any function, with 64 KiB of stack. Functions may run at the same time.
  *  - Environment variables are read at the call, so setenv after loading the library is seen.
  *  - In a child after fork without exec every call returns SEALC2_FORKED at once. Load after forking.
+ *  - In a process that may open no more files a call may return SEALC2_NO_MEMORY besides its own errors.
  *  - The library is never unloaded: dlclose keeps it. sealc2_shutdown gives back what it holds.
  *
  * Environment (only where an argument does not say it):
@@ -257,7 +258,8 @@ sealc2_status sealc2_job_close(sealc2_job job, sealc2_error *err);
 /* Proves a sector. The proof has been verified against the sector's ids, ticket, seed and commitments.
  * in       request
  * out      proof[proof_cap], caller's, written on success only; *proof_len = SEALC2_PROOF_BYTES a partition,
- *          in partition order, also set when proof_cap is too small, which is found before proving starts
+ *          in partition order, also set when proof_cap is too small, which is found before proving starts;
+ *          proof_len may be NULL
  * errors   CALLER, INPUT, UNSATISFIED, PARAMS, UNSUPPORTED, NO_DEVICE, NO_MEMORY, CANCELLED, SELF_CHECK,
  *          FORKED, INTERNAL
  * threads  any, blocks; calls on one engine share its budget, first come first served */
@@ -268,7 +270,7 @@ sealc2_status sealc2_prove(sealc2_engine engine, const sealc2_prove_request *req
  * head of the parameter file and the given inputs.
  * in       request; its vectors are borrowed for the call
  * out      proof[proof_cap], caller's, written on success only; *proof_len = SEALC2_PROOF_BYTES a circuit, in order,
- *          also set when proof_cap is too small
+ *          also set when proof_cap is too small; proof_len may be NULL
  * errors   as sealc2_prove; INPUT for lengths and densities that do not fit the parameters
  * threads  any, blocks; as sealc2_prove */
 sealc2_status sealc2_prove_assignments(sealc2_engine engine, const sealc2_assignments_request *request, uint8_t *proof,

@@ -1,10 +1,13 @@
 package host
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/sealc2/sealc2/engine/status"
 )
@@ -176,6 +179,44 @@ func TestLimits_Refused(t *testing.T) {
 	m = machine(t, 2, map[string]string{"proc/meminfo": "MemTotal: lots\n"})
 	if _, err := m.Limits(0, 0); status.KindOf(err) != status.Internal {
 		t.Errorf("no memory figure: %v", err)
+	}
+}
+
+// Goal: a process without /proc still knows its memory, and one without descriptors is told so.
+func TestMemory_NoProc(t *testing.T) {
+	m := ThisMachine()
+	m.Root = t.TempDir()
+	got, err := m.Memory()
+	want, wantErr := ThisMachine().Memory()
+	if err != nil || wantErr != nil || got.Total != want.Total || got.Available <= 0 || got.Available > got.Total {
+		t.Errorf("sysinfo %+v %v, /proc/meminfo %+v %v", got, err, want, wantErr)
+	}
+	m.Sysinfo = nil
+	if _, err := m.Memory(); status.KindOf(err) != status.Internal {
+		t.Errorf("nobody to ask: %v", err)
+	}
+}
+
+func TestNoDescriptors(t *testing.T) {
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	_, memory := ThisMachine().Memory()
+	poller := StartPoller("test")
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{"memory": memory, "poller": poller} {
+		if status.KindOf(err) != status.NoMemory || !errors.Is(err, unix.EMFILE) {
+			t.Errorf("%s: want NoMemory by EMFILE, got %v", name, err)
+		}
+	}
+	if err := StartPoller("test"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -34,10 +34,12 @@ func headroom(limit int64) int64 {
 type Machine struct {
 	Root     string              // "/" or the top of a tree with proc and sys below it
 	Affinity func() (int, error) // number of CPUs in the affinity mask
+	// Sysinfo is asked for the memory where Root has no proc/meminfo; nil: that is an error.
+	Sysinfo func() (Memory, error)
 }
 
 // ThisMachine is the machine that we run on.
-func ThisMachine() Machine { return Machine{Root: "/", Affinity: affinity} }
+func ThisMachine() Machine { return Machine{Root: "/", Affinity: affinity, Sysinfo: sysinfo} }
 
 // affinity counts the CPUs that the process may run on. The mask of x/sys holds 1024 CPUs; where the
 // kernel has more it refuses, and the Go runtime's count (taken from a larger mask at start) stands in.
@@ -52,7 +54,7 @@ func affinity() (int, error) {
 // Limits is the smallest of the configured ceilings (0 = none), the affinity mask, the cgroup limits and
 // the machine's memory. A CPU quota of a fraction counts as the next whole thread. A configured
 // hostBytes is taken as it is where it is smallest; the other limits keep some headroom.
-// Fails with Caller for a negative ceiling, Internal where the machine does not tell its memory.
+// Fails with Caller for a negative ceiling, NoMemory or Internal where the machine does not tell its memory.
 func (m Machine) Limits(threads int, hostBytes int64) (Limits, error) {
 	const op = "host.Limits"
 	if threads < 0 {

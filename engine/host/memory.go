@@ -1,11 +1,14 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/sealc2/sealc2/engine/status"
 )
@@ -16,12 +19,18 @@ type Memory struct {
 	Available int64 // what could be used without swapping
 }
 
-// Memory reads /proc/meminfo. Fails with Internal where it is missing or not as proc(5) says.
+// Memory reads /proc/meminfo, or asks the kernel where there is no /proc. Fails with NoMemory where the process
+// has no descriptor left to read it with, and with Internal where it is not as proc(5) says.
 func (m Machine) Memory() (Memory, error) {
 	const op = "host.Memory"
 	file := filepath.Join(m.Root, "proc/meminfo")
 	text, err := os.ReadFile(file)
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return Memory{}, status.Wrap(status.NoMemory, op, file, err)
+	case err != nil && m.Sysinfo != nil:
+		return m.Sysinfo()
+	case err != nil:
 		return Memory{}, status.Wrap(status.Internal, op, file, err)
 	}
 	total, ok := kilobytes(string(text), "MemTotal:")
@@ -33,6 +42,15 @@ func (m Machine) Memory() (Memory, error) {
 		available, _ = kilobytes(string(text), "MemFree:")
 	}
 	return Memory{Total: total, Available: available}, nil
+}
+
+// sysinfo asks the kernel for what /proc/meminfo tells better: it counts no cache as available.
+func sysinfo() (Memory, error) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return Memory{}, status.Wrap(status.Internal, "host.Memory", "sysinfo", err)
+	}
+	return Memory{Total: int64(info.Totalram) * int64(info.Unit), Available: int64(info.Freeram) * int64(info.Unit)}, nil
 }
 
 // PeakRSS is the largest resident set that the process ever had, in bytes; 0 where the system does not tell.

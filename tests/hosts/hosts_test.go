@@ -159,7 +159,8 @@ func hosted(t *testing.T, env []string, program, name string) {
 // Method: host.c, a process for each case; the case's comment there says what must hold.
 func TestC(t *testing.T) {
 	host := compile(t, "host.c")
-	for _, name := range []string{"crowd", "together", "dispositions", "faults", "pipe-ignored", "pipe-handled", "storm", "late", "closed", "flat"} {
+	for _, name := range []string{"crowd", "together", "dispositions", "faults", "pipe-ignored", "pipe-handled", "unread-ignored", "unread-default",
+		"storm", "late", "closed", "flat", "descriptors", "descriptors-late"} {
 		t.Run(name, func(t *testing.T) { hosted(t, nil, host, name) })
 	}
 	// A host that lets SIGPIPE end it is ended by it, as before.

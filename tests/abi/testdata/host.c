@@ -266,9 +266,16 @@ static void case_sizes(void) {
     size_t count;
     expect("stage_size", lib.sealc2_last_stages(engine, NULL, sizeof(sealc2_stage) - 1, 0, &count, &error_out), SEALC2_CALLER);
     char small[4] = "abc";
-    sealc2_error short_error = {.size = sizeof short_error - 1, .text = small, .text_cap = sizeof small, .text_len = 99};
+    sealc2_error short_error = {.size = offsetof(sealc2_error, op) - 1, .text = small, .text_cap = sizeof small, .text_len = 99};
     check(lib.sealc2_close(0, &short_error) == SEALC2_CALLER, "close 0");
     check(short_error.text_len == 99 && strcmp(small, "abc") == 0, "an error struct of the wrong size was written");
+    for (size_t size = offsetof(sealc2_error, op); size < sizeof short_error; size += 4) { /* text alone */
+        char room[64] = "";
+        sealc2_error early = {.size = size, .text = room, .text_cap = sizeof room, .op.at = 99, .op.len = 98, .got.at = 97};
+        check(lib.sealc2_close(0, &early) == SEALC2_CALLER, "close 0");
+        check(early.text_len > 0 && room[0] != 0, "no text for an error struct of %zu bytes", size);
+        check(early.op.at == 99 && early.op.len == 98 && early.got.at == 97, "parts written for an error struct of %zu bytes", size);
+    }
     expect("close", lib.sealc2_close(engine, &error_out), SEALC2_OK);
 }
 

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -261,6 +262,23 @@ static void case_pipe(const char *path, const char *how) {
     close_engine(engine);
 }
 
+/* Log lines that nobody can read any more are lost, and the host goes on, whatever it does about SIGPIPE. */
+static void case_unread(const char *path, const char *how) {
+    struct sigaction own = {.sa_handler = strcmp(how, "ignored") == 0 ? SIG_IGN : SIG_DFL};
+    sigaction(SIGPIPE, &own, NULL);
+    load(path, RTLD_NOW);
+    setenv("RUST_LOG", "debug", 1);
+    int ends[2], kept = dup(STDERR_FILENO);
+    check(kept >= 0 && pipe(ends) == 0 && dup2(ends[1], STDERR_FILENO) == STDERR_FILENO, "pipe");
+    close(ends[0]);
+    close(ends[1]);
+    engine = open_engine(1);
+    verify_once(engine, 1);
+    refuse_garbage(engine);
+    close_engine(engine);
+    dup2(kept, STDERR_FILENO);
+}
+
 /* SIGPROF, SIGCHLD and SIGALRM keep arriving at the host's handlers while calls run. The handlers are on the
  * alternate stack, as a host of a Go library must have them. */
 static volatile sig_atomic_t ticks[signals + 1];
@@ -369,6 +387,61 @@ static void case_flat(void) {
     close_engine(engine);
 }
 
+/* ---- a host at the limit of its open files ---- */
+
+enum { file_limit = 64 };
+
+static int taken[file_limit], taken_count;
+
+/* Takes all descriptors that the host may have but some. */
+static void leave_descriptors(int left) {
+    struct rlimit few = {file_limit, file_limit};
+    check(setrlimit(RLIMIT_NOFILE, &few) == 0, "setrlimit");
+    for (int fd; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;)
+        taken[taken_count++] = fd;
+    while (left-- > 0 && taken_count > 0)
+        close(taken[--taken_count]);
+}
+
+static void free_descriptors(void) {
+    while (taken_count > 0)
+        close(taken[--taken_count]);
+}
+
+/* Calls that find few descriptors or none do what they can, and refuse the rest; the host lives. late: also when
+ * the library loads there is only the one that loading takes. */
+static void case_descriptors(const char *path, int late) {
+    if (late)
+        leave_descriptors(1);
+    load(path, RTLD_NOW);
+    free_descriptors();
+    for (int left = 0; left < 8; left++) {
+        leave_descriptors(left);
+        char text[1024] = "";
+        sealc2_error err = {.size = sizeof err, .text = text, .text_cap = sizeof text};
+        sealc2_engine opened = 0;
+        sealc2_status got = lib.sealc2_open(NULL, &opened, &err);
+        check(got == SEALC2_OK || got == SEALC2_NO_MEMORY, "open with %d descriptors left: %d, %s", left, got, text);
+        check(left > 0 || got == SEALC2_NO_MEMORY, "open without descriptors: %d", got);
+        int32_t verified;
+        sealc2_verify_request claim = {.size = sizeof claim, .registered_proof = 5, .dev_params = SEALC2_DEV_PARAMS_ALLOW,
+                                       .proof = sector.proof, .proof_len = sizeof sector.proof, .sector_id = 1,
+                                       .params_dir = sector.keys};
+        memcpy(claim.comm_r, sector.comm_r, 32);
+        memcpy(claim.comm_d, sector.comm_d, 32);
+        memcpy(claim.seed, sector.seed, 32);
+        if (got == SEALC2_OK) {
+            got = lib.sealc2_verify(opened, &claim, &verified, &err);
+            check(got == SEALC2_OK || got == SEALC2_PARAMS, "verify with %d descriptors left: %d, %s", left, got, text);
+            check(lib.sealc2_close(opened, NULL) == SEALC2_OK, "close with %d descriptors left", left);
+        }
+        free_descriptors();
+    }
+    engine = open_engine(1);
+    every_call(engine);
+    close_engine(engine);
+}
+
 int main(int argc, char **argv) {
     if (argc < 3) {
         fprintf(stderr, "usage: host LIBRARY CASE [C1 KEYS PROOF]\n");
@@ -385,6 +458,9 @@ int main(int argc, char **argv) {
     else if (strcmp(name, "late") == 0) case_late(path);
     else if (strcmp(name, "closed") == 0) case_closed(path);
     else if (strncmp(name, "pipe-", 5) == 0) case_pipe(path, name + 5);
+    else if (strncmp(name, "unread-", 7) == 0) case_unread(path, name + 7);
+    else if (strcmp(name, "descriptors") == 0) case_descriptors(path, 0);
+    else if (strcmp(name, "descriptors-late") == 0) case_descriptors(path, 1);
     else {
         load(path, RTLD_NOW | RTLD_LOCAL);
         if (strcmp(name, "crowd") == 0) case_crowd();

@@ -278,8 +278,8 @@ func TestSum_Plans(t *testing.T) {
 			if c.part > 0 {
 				p.part = c.part
 			}
-			p.prepare(c.windows)
 			p.group = c.group
+			p.prepare(c.windows)
 			if c.capacity > 0 {
 				p.capacity = c.capacity
 			}

@@ -273,7 +273,7 @@ const (
 // cost estimates the time in nanoseconds.
 func (p *Plan) cost() float64 {
 	add := addNs[p.Curve]
-	parts := float64((p.Scalars + p.part - 1) / max(p.part, 1))
+	parts := float64(max(1, (p.Scalars+p.part-1)/max(p.part, 1)))
 	n := float64(p.part)
 	sum := 0.0
 	groups := p.groups()
@@ -281,8 +281,8 @@ func (p *Plan) cost() float64 {
 		rounds := 0.0
 		for i := range g {
 			w := &g[i]
-			full := min(float64(w.buckets), n)
-			sum += (n-full)*add + n*entryNs + float64(w.padded)*(2*add+bucketNs)
+			full := max(1, min(float64(w.buckets), n))
+			sum += max(0, n-full)*add + n*entryNs + float64(w.padded)*(2*add+bucketNs)
 			rounds = max(rounds, float64(bits.Len(uint(n/full)))+1)
 		}
 		sum += groupNs + rounds*roundNs*inverseNs
@@ -317,8 +317,15 @@ func PlanFor(shape Shape, card Card, limit int64) (Plan, error) {
 	for part := shape.Scalars; ; part = (part + 1) / 2 {
 		if part <= maxEntries {
 			for count := 11; count <= maxWindows; count++ {
-				for form := range 4 {
+				for form := range 8 {
 					p := Plan{Shape: shape, target: card, part: part, together: form&1 == 0, ahead: form&2 == 0}
+					p.group = max(1, min(count, maxEntries/max(p.part, 1)))
+					if form&4 != 0 {
+						if p.group == 1 {
+							continue
+						}
+						p.group = 1
+					}
 					p.prepare(count)
 					if smallest < 0 || p.Bytes < smallest {
 						smallest = p.Bytes
@@ -345,7 +352,6 @@ func PlanFor(shape Shape, card Card, limit int64) (Plan, error) {
 // prepare fills the plan for a number of windows.
 func (p *Plan) prepare(count int) {
 	p.windows, p.bias = cut(count)
-	p.group = max(1, min(count, maxEntries/max(p.part, 1)))
 	shared := p.target.SharedBytes - sortSpareBytes - 8<<maxLowBits
 	p.capacity = min(shared/4, 48<<10)
 	p.lay()

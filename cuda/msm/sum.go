@@ -410,6 +410,7 @@ func (r *run) addPairs(count, slot int, first bool) error {
 	steps := (count + r.wave()*waves - 1) / (r.wave() * waves)
 	threads := roundUp((count+steps-1)/steps, block)
 	status.Check(count <= r.pairs && threads <= r.threads && slot+count <= r.slots, "msm.Sum", "a round within the plan's bounds")
+	r.additions += int64(count)
 	share := 1
 	for share < maxShare && threads/share > r.target.SMs*256 {
 		share *= 2

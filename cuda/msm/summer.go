@@ -16,8 +16,9 @@ type Summer struct {
 	tree   [curveCount]treeKernels
 	pinned *driver.Pinned
 
-	// mark is called after each phase has been queued; benchmarks set it.
-	mark func(s *driver.Stream, phase string)
+	// For benchmarks: mark is called after each phase has been queued; additions counts those of the tree.
+	mark      func(s *driver.Stream, phase string)
+	additions int64
 }
 
 type sortKernels struct {

@@ -1,0 +1,87 @@
+package msm
+
+import (
+	"errors"
+	"math/big"
+	"testing"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+var h200 = Card{SMs: 132, SharedBytes: 227 << 10}
+
+// Goal: a plan fits its limit, and covers every scalar. Method: production shapes at limits from ample to too small.
+func TestPlanFor(t *testing.T) {
+	for _, c := range []struct {
+		shape Shape
+		limit int64
+		refer bool // refused
+	}{
+		{Shape{Curve: G1, Points: 1<<27 - 1, Scalars: 1<<27 - 1}, 60 << 30, false},
+		{Shape{Curve: G1, Points: 1<<27 - 1, Scalars: 1<<27 - 1}, 30 << 30, false},
+		{Shape{Curve: G1, Points: 1<<27 - 1, Scalars: 1<<27 - 1}, 10 << 30, false},
+		{Shape{Curve: G1, Points: 1<<27 - 1, Scalars: 1<<27 - 1}, 3 << 30, false},
+		{Shape{Curve: G1, Points: 1 << 28, Scalars: 1 << 28}, 60 << 30, false},
+		{Shape{Curve: G1, Points: 1<<27 - 1, Scalars: 1<<27 - 1}, 1 << 20, true},
+		{Shape{Curve: G1, Points: 130169893, Scalars: 1699102, Ones: 64e6, Variables: 130169893}, 60 << 30, false},
+		{Shape{Curve: G2, Points: 33112282, Scalars: 432e3, Ones: 16e6, Variables: 130169893}, 20 << 30, false},
+		{Shape{Curve: G1}, 1 << 30, false},
+		{Shape{Curve: G2, Points: 1, Scalars: 1}, 1 << 30, false},
+	} {
+		p, err := PlanFor(c.shape, h200, c.limit)
+		if c.refer {
+			var e *status.Error
+			if !errors.As(err, &e) || e.Kind != status.NoMemory || e.Want == "" || e.Got == "" {
+				t.Errorf("%+v in %d bytes: want an error with both numbers, got %v", c.shape, c.limit, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%+v in %d bytes: %v", c.shape, c.limit, err)
+			continue
+		}
+		t.Logf("%+v in %d bytes: %s; about %.1f ms", c.shape, c.limit, &p, p.cost()/1e6)
+		if p.Bytes > c.limit {
+			t.Errorf("%+v: want at most %d bytes, got %d", c.shape, c.limit, p.Bytes)
+		}
+	}
+}
+
+// Goal: windows cover all bits of a scalar's absolute value, and buckets all digits. Method: the largest and the smallest
+// sums of scalar and bias, cut by big integers.
+func TestCut(t *testing.T) {
+	for count := 11; count <= maxWindows; count++ {
+		windows, words := cut(count)
+		bias := new(big.Int)
+		for i, w := range words {
+			bias.Add(bias, new(big.Int).Lsh(big.NewInt(int64(w)), uint(32*i)))
+		}
+		if bias.Cmp(new(big.Int).Lsh(big.NewInt(1), 255)) >= 0 {
+			t.Fatalf("%d windows: want a bias below 2^255", count)
+		}
+		for _, s := range []*big.Int{big.NewInt(0), big.NewInt(1), halfOrder, new(big.Int).Sub(halfOrder, big.NewInt(1))} {
+			k := new(big.Int).Add(s, bias)
+			sum, offset := new(big.Int), 0
+			for i, w := range windows {
+				if w.offset != offset || w.bits > maxWindowBits || w.padded < w.buckets || w.rows()*w.columns() != w.padded {
+					t.Fatalf("%d windows: window %d is %+v", count, i, w)
+				}
+				offset += w.bits
+				digit := new(big.Int).Rsh(k, uint(w.offset))
+				digit.And(digit, big.NewInt(1<<w.bits-1)).Sub(digit, big.NewInt(1<<(w.bits-1)))
+				if digit.CmpAbs(big.NewInt(int64(w.buckets))) > 0 {
+					t.Errorf("%d windows, scalar %v: want at most %d in window %d, got %v", count, s, w.buckets, i, digit)
+				}
+				sum.Add(sum, digit.Lsh(digit, uint(w.offset)))
+			}
+			if offset != 255 || sum.Cmp(s) != 0 {
+				t.Errorf("%d windows to bit %d: want %v, got %v", count, offset, s, sum)
+			}
+		}
+	}
+	if r := fr.Modulus(); r.BitLen() != 255 {
+		t.Errorf("want 255 bits, got %d", r.BitLen())
+	}
+}

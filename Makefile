@@ -2,7 +2,7 @@
 # make demo       prove a real 2 KiB sector through the Python binding (the first time, make its parameters)
 # make test       all tests; also test-long, test-race, bench, fuzz
 # make test-rust  the Rust crates, and the reference (filecoin-proofs, bellperson) proving through them
-# make wheel      a Python wheel with the library inside, into build/wheel/
+# make wheel      a Python wheel with the library inside, into build/wheel/; test-wheel: each Python from 3.9 to 3.13 that is there
 # make install    PREFIX=/usr/local, DESTDIR= for packagers
 #
 # Needs Go, gcc, python3. SEALC2_PARAMS names the folder for development parameters, kept between clones.
@@ -31,7 +31,7 @@ FACE_CFLAGS := -O2 -g -Wno-deprecated-declarations -DSEALC2_FACE=0x$(FACE)
 # Go asks git for the revision, and fails where git refuses the folder.
 GOFLAGS_BUILD := -trimpath -buildvcs=$(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: all lib shims cli params params-demo demo test vet test-go test-python test-long fuzz test-rust test-race conformance bench wheel install clean
+.PHONY: all lib shims cli params params-demo demo test vet test-go test-python test-long fuzz test-rust test-race conformance bench wheel test-wheel install clean
 
 all: lib shims cli
 
@@ -106,8 +106,12 @@ bench:
 	CGO_CFLAGS="$(FACE_CFLAGS)" $(GO) test -run '^$$' -bench . -benchtime 3x ./engine/...
 
 wheel: lib
-	@mkdir -p $(BUILD)/wheel
+	@mkdir -p $(BUILD)/wheel && rm -f $(BUILD)/wheel/*.whl
 	cd bindings/python && SEALC2_LIB=$(CURDIR)/$(LIB) $(PYTHON) -c 'import wheel_backend; print("build/wheel/" + wheel_backend.build_wheel("$(CURDIR)/$(BUILD)/wheel"))'
+
+# The tests from an installed wheel, in an empty environment of each interpreter.
+test-wheel: wheel
+	SEALC2_PARAMS= bindings/python/tests/wheel.sh $(BUILD)/wheel/*.whl
 
 install: all
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/lib/pkgconfig" "$(DESTDIR)$(PREFIX)/include"

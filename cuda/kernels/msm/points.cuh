@@ -7,9 +7,9 @@
 // Infinity is x = 0: no point of the groups of order r has that x, in G1 since x = 0 gives points of order 3, in G2 since
 // 4 (1 + u) is no square. In the pool x is below p; y of G1 is below 2p, and of G2 below p.
 #pragma once
-#include "../curve/xyzz.cuh"
 #include "../field/inverse.cuh"
 #include "../tuning/msm.cuh"
+#include "far.cuh"
 
 namespace sealc2 {
 namespace msm {

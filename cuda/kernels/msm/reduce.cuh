@@ -27,6 +27,7 @@ struct List {
     uint32_t from, count, weight;
 };
 
+// The laws as calls.
 template <class F> SEALC2_DEVICE_CALL void add_to(Xyzz<F>* sum, const Xyzz<F>* term) { *sum = add(*sum, *term); }
 template <class F> SEALC2_DEVICE_CALL void add_affine_to(Xyzz<F>* sum, const Affine<F>* term) { *sum = add(*sum, *term); }
 template <class F> SEALC2_DEVICE_CALL void double_it(Xyzz<F>* p) { *p = dbl(*p); }
@@ -34,23 +35,23 @@ template <class F> SEALC2_DEVICE_CALL void double_it(Xyzz<F>* p) { *p = dbl(*p);
 // sum_list writes sums[2l] = the sum of weight * point of list l, and sums[2l + 1] = the plain sum. A block a list, a power of
 // two of threads. Shared memory: a point a thread.
 template <class F> SEALC2_DEVICE void sum_list(const Points<F>& points, const List* lists, Xyzz<F>* sums) {
-    SEALC2_SHARED(Xyzz<F>, shared);
+    SEALC2_SHARED(Xyzz<Far<F>>, shared);
     const List list = lists[blockIdx.x];
     const uint32_t each = (list.count + blockDim.x - 1) / blockDim.x;
     const uint32_t lo = min(threadIdx.x * each, list.count), hi = min(lo + each, list.count);
-    Xyzz<F> weighted = Xyzz<F>::infinity(), plain = weighted;
+    Xyzz<Far<F>> weighted = Xyzz<Far<F>>::infinity(), plain = weighted;
     SEALC2_ROLL
     for (uint32_t e = hi; e > lo; e--) {
         add_to(&weighted, &plain);
-        Affine<F> p;
+        Affine<Far<F>> p;
         const uint4* const at = points.x(list.from + e - 1);
-        load(p.x, at);
-        load(p.y, at + points.y_offset(list.from + e - 1));
-        p.y = Steps<F>::strict(p.y);
+        load(p.x.value, at);
+        load(p.y.value, at + points.y_offset(list.from + e - 1));
+        p.y.value = Steps<F>::strict(p.y.value);
         if (!is_zero(p.x)) add_affine_to(&plain, &p);
     }
     const uint32_t weight = list.weight + lo;
-    Xyzz<F> multiple = Xyzz<F>::infinity();
+    Xyzz<Far<F>> multiple = Xyzz<Far<F>>::infinity();
     SEALC2_ROLL
     for (uint32_t bit = weight == 0 ? 0 : 1u << (31 - __clz(int(weight))); bit != 0; bit >>= 1) {
         double_it(&multiple);
@@ -66,7 +67,7 @@ template <class F> SEALC2_DEVICE void sum_list(const Points<F>& points, const Li
             if (threadIdx.x < half) add_to(&shared[threadIdx.x], &shared[threadIdx.x + half]);
             __syncthreads();
         }
-        if (threadIdx.x == 0) sums[2 * blockIdx.x + k] = shared[0];
+        if (threadIdx.x == 0) sums[2 * blockIdx.x + k] = Xyzz<F>{shared[0].x.value, shared[0].y.value, shared[0].zz.value, shared[0].zzz.value};
         __syncthreads();
     }
 }

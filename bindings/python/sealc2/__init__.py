@@ -20,7 +20,7 @@ import threading
 from typing import Any, Callable, List, Optional, Union
 
 from . import _native, field, timeline
-from ._engine import PROOF_BYTES, Engine, call as _call
+from ._engine import PROOF_BYTES, Engine, shutdown as _shutdown
 from ._errors import Error, Status, caller as _caller
 from ._types import C1, Assignment, Circuit, Data, Path, Progress, Proof, Stage
 
@@ -150,4 +150,4 @@ def shutdown() -> None:
     global _shared
     with _shared_lock:
         _shared = None
-        _call("sealc2_shutdown")
+        _shutdown()

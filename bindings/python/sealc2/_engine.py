@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import weakref
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from . import _buffers, _native
@@ -51,7 +52,9 @@ def _interruptible(job: int, work: Callable[[], int]) -> int:
     ended. Thread.join and is_alive cannot tell that: up to Python 3.12 an interrupted join takes the thread for ended."""
     if threading.current_thread() is not threading.main_thread():
         return work()
-    permit, results, failed = [True], [], []  # type: List[bool], List[int], List[BaseException]
+    permit = [True]
+    results: List[int] = []
+    failed: List[BaseException] = []
     ended = threading.Event()
 
     def body() -> None:
@@ -149,6 +152,17 @@ class _Listener:
             return 1
 
 
+_open_engines: "weakref.WeakSet[Engine]" = weakref.WeakSet()
+
+
+def shutdown() -> None:
+    """Closes all engines of the library; those of this module know it."""
+    open_engines = list(_open_engines)
+    call("sealc2_shutdown")
+    for engine in open_engines:
+        engine._handle = 0
+
+
 class Engine:
     """One memory and thread budget with its loaded parameters. Threads may share it; one is enough for most
     programs, and the functions of this module share one that opens at first use.
@@ -167,6 +181,7 @@ class Engine:
         handle = ctypes.c_uint64(0)
         call("sealc2_open", ctypes.byref(config), ctypes.byref(handle))
         self._handle = handle.value
+        _open_engines.add(self)
 
     def close(self) -> None:
         """Cancels what runs on the engine, waits for it and gives the memory back. Closing twice is harmless."""

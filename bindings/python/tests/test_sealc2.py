@@ -90,6 +90,115 @@ class Layouts(unittest.TestCase):
         self.assertIn(f'const Version = "{sealc2.__version__}"', (ROOT / "engine" / "version.go").read_text())
 
 
+class Native(unittest.TestCase):
+    """The C functions that only this binding calls, called wrongly."""
+
+    def setUp(self) -> None:
+        self.library = _native.library()
+        self.engine = sealc2.Engine(threads=1)
+        self.addCleanup(self.engine.close)
+        self.text = ctypes.create_string_buffer(4096)
+
+    def call(self, name: str, *arguments: Any, size: int = ctypes.sizeof(_native.Error)) -> "tuple[int, str]":
+        self.text.value = b""
+        error = _native.Error(size, ctypes.cast(self.text, ctypes.c_char_p), len(self.text))
+        for part in ("op", "where", "want", "got"):
+            setattr(error, part, _native.Span(77, 77))
+        status = getattr(self.library, name)(*arguments, ctypes.byref(error))
+        self.parts = [(getattr(error, part).at, getattr(error, part).len) for part in ("op", "where", "want", "got")]
+        return status, self.text.value.decode()
+
+    def refused(self, names: str, *arguments: Any) -> None:
+        status, text = self.call(*arguments)
+        self.assertEqual(status, Status.CALLER, text)
+        self.assertIn(names, text)
+        for at, length in self.parts:
+            self.assertLessEqual(at + length, len(text.encode()))
+
+    def test_errors_of_older_callers(self) -> None:
+        """A caller who knows no parts gets the text and nothing behind its own struct."""
+        for size, text in ((0, False), (24, False), (32, True), (40, True), (63, True), (64, True), (72, True)):
+            status, got = self.call("sealc2_close", 12345, size=size)
+            self.assertEqual(status, Status.CALLER)
+            self.assertEqual(bool(got), text, size)
+            self.assertEqual((77, 77) in self.parts, size < 64, size)
+        self.assertEqual([got.encode()[at : at + n].decode() for at, n in self.parts], ["sealc2_close", "engine", "an open handle", "12345"])
+        # Success clears what was there.
+        self.assertEqual(self.call("sealc2_close", self.engine._handle), (Status.OK, ""))
+        self.engine._handle = 0
+        self.assertEqual(self.parts, [(0, 0)] * 4)
+
+    def struct(self, kind: Any, **fields: Any) -> Any:
+        return ctypes.byref(kind(**{"size": ctypes.sizeof(kind), **fields}))
+
+    def test_prove_assignments(self) -> None:
+        name, kind, handle = "sealc2_prove_assignments", _native.AssignmentsRequest, self.engine._handle
+        proof, length = (ctypes.c_uint8 * 192)(), ctypes.c_size_t(7)
+        out = (proof, 192, ctypes.byref(length))
+        self.refused("request", name, handle, None, *out)
+        self.refused("request.size", name, handle, self.struct(kind, size=80), *out)
+        self.refused("request.params", name, handle, self.struct(kind), *out)
+        self.refused("request.params_dir", name, handle, self.struct(kind, params=b""), *out)
+        self.refused("request.dev_params", name, handle, self.struct(kind, params=b"x", dev_params=3), *out)
+        self.refused("request.circuits", name, handle, self.struct(kind, params=b"x", count=1), *out)
+        self.refused("request.count", name, handle, self.struct(kind, params=b"x", count=1 << 40), *out)
+        self.refused("request.scalar_count", name, handle, self.struct(kind, params=b"x", r=b"x", s=b"x", scalar_count=1 << 60), *out)
+        self.refused("request.r and s", name, handle, self.struct(kind, params=b"x", scalar_count=1), *out)
+        self.refused("request.r and s", name, handle, self.struct(kind, params=b"x", r=bytes(32), scalar_count=1), *out)
+        self.refused("job", name, handle, self.struct(kind, params=b"x", job=12345), *out)
+        self.refused("engine", name, 12345, self.struct(kind, params=b"x"), *out)
+        self.assertEqual(length.value, 0)
+        self.refused("proof", name, handle, self.struct(kind, params=b"x"), None, 192, None)
+        self.refused("proof_cap", name, handle, self.struct(kind, params=b"x", count=2), *out)
+        self.assertEqual(length.value, 384)
+        wrong = (_native.Circuit * 1)()
+        wrong[0].abc_len = 1 << 50
+        self.refused("request.circuits[0].a", name, handle, self.struct(kind, params=b"x", circuits=wrong, count=1), *out)
+        self.assertEqual(bytes(proof), bytes(192))
+
+    def test_cancelled_before(self) -> None:
+        job = ctypes.c_uint64()
+        self.assertEqual(self.call("sealc2_job_open", ctypes.byref(job))[0], Status.OK)
+        self.assertEqual(self.call("sealc2_cancel", job)[0], Status.OK)
+        request = self.struct(_native.AssignmentsRequest, params=b"/nowhere", job=job)
+        self.assertEqual(self.call("sealc2_prove_assignments", self.engine._handle, request, None, 0, None)[0], Status.CANCELLED)
+        found = self.struct(_native.CircuitDigest)
+        self.assertEqual(self.call("sealc2_circuit_digest", self.engine._handle, b"2KiB", job, found, None, 0)[0], Status.CANCELLED)
+        self.assertEqual(self.call("sealc2_job_close", job)[0], Status.OK)
+
+    def test_read_c1(self) -> None:
+        name, handle = "sealc2_read_c1", self.engine._handle
+        good = {"c1": C1, "c1_len": len(C1)}
+        info = _native.C1Info(size=ctypes.sizeof(_native.C1Info))
+        self.refused("request", name, handle, None, ctypes.byref(info), None, 0)
+        self.refused("info", name, handle, self.struct(_native.C1Request, **good), None, None, 0)
+        self.refused("info.size", name, handle, self.struct(_native.C1Request, **good), self.struct(_native.C1Info, size=8), None, 0)
+        self.refused("C1", name, handle, self.struct(_native.C1Request), ctypes.byref(info), None, 0)
+        self.refused("request.c1", name, handle, self.struct(_native.C1Request, c1_len=5), ctypes.byref(info), None, 0)
+        self.refused("inputs", name, handle, self.struct(_native.C1Request, **good), ctypes.byref(info), None, 9)
+        self.refused("engine", name, 12345, self.struct(_native.C1Request, **good), ctypes.byref(info), None, 0)
+        self.assertEqual(info.partitions, 0)
+        # Room for all inputs but one byte: the counts come, and no input is written.
+        self.assertEqual(self.call(name, handle, self.struct(_native.C1Request, **good), ctypes.byref(info), None, 0)[0], Status.OK)
+        need = info.partitions * info.inputs * 32
+        inputs = (ctypes.c_uint8 * (need + 1))()
+        self.call(name, handle, self.struct(_native.C1Request, **good), ctypes.byref(info), inputs, need - 1)
+        self.assertEqual(bytes(inputs), bytes(need + 1))
+        self.call(name, handle, self.struct(_native.C1Request, **good), ctypes.byref(info), inputs, need + 1)
+        self.assertEqual(bytes(inputs)[:need], sealc2.read_c1(C1).inputs[0])
+        self.assertEqual(inputs[need], 0)
+
+    def test_circuit_digest(self) -> None:
+        name, handle = "sealc2_circuit_digest", self.engine._handle
+        self.refused("shape", name, handle, None, 0, self.struct(_native.CircuitDigest), None, 0)
+        self.refused("circuit", name, handle, b"2KiB", 0, None, None, 0)
+        self.refused("circuit.size", name, handle, b"2KiB", 0, self.struct(_native.CircuitDigest, size=272), None, 0)
+        self.refused("chunks", name, handle, b"2KiB", 0, self.struct(_native.CircuitDigest), None, 32)
+        self.refused("sector size", name, handle, b"2 KiB", 0, self.struct(_native.CircuitDigest), None, 0)
+        self.refused("job", name, handle, b"2KiB", 12345, self.struct(_native.CircuitDigest), None, 0)
+        self.refused("engine", name, 12345, b"2KiB", 0, self.struct(_native.CircuitDigest), None, 0)
+
+
 class Refusals(unittest.TestCase):
     def refused(self, code: Status, text: str, call, *arguments, **options) -> None:
         with self.assertRaises(Error) as caught:
@@ -147,7 +256,9 @@ class Refusals(unittest.TestCase):
         self.refused(Status.CALLER, "engine", engine.last_stages)
 
     def test_usable_after_shutdown(self) -> None:
-        sealc2.shutdown()
+        with sealc2.Engine(threads=1) as engine:
+            sealc2.shutdown()
+            self.refused(Status.CALLER, "closed", engine.seal_commit_phase2, C1, 1, PROVER)
         self.refused(Status.INPUT, "replica_id", sealc2.seal_commit_phase2, C1, 2, PROVER)
 
     def test_prover_id(self) -> None:

@@ -255,14 +255,8 @@ func (r *run) sumGroup(group []window, low, ones int) error {
 	}
 	r.trace("scatter")
 
+	// Before the sort, whose first pair takes the place of an odd one.
 	onePairs := ones / 2
-	capacity := r.sortCapacity(group, low)
-	b := r.buckets()
-	r.args.Reset().Ptr(r.at(at.entries)).Ptr(counts).U32(uint32(low)).U32(uint32(capacity)).U32(r.number(0)).U32(uint32(onePairs)).
-		Ptr(r.at(at.pairs)).U32(uint32(r.pairs)).Struct(unsafe.Pointer(&b), int(unsafe.Sizeof(b))).Ptr(r.at(at.partitions)).Ptr(control)
-	if err := r.launch(r.sort.sortPartition, parts, 1024, 4*(2<<low+capacity)); err != nil {
-		return err
-	}
 	if ones > 0 {
 		r.ones = ones
 		err := r.setOnes(buckets)
@@ -270,6 +264,13 @@ func (r *run) sumGroup(group []window, low, ones int) error {
 		if err != nil {
 			return err
 		}
+	}
+	capacity := r.sortCapacity(group, low)
+	b := r.buckets()
+	r.args.Reset().Ptr(r.at(at.entries)).Ptr(counts).U32(uint32(low)).U32(uint32(capacity)).U32(r.number(0)).U32(uint32(onePairs)).
+		Ptr(r.at(at.pairs)).U32(uint32(r.pairs)).Struct(unsafe.Pointer(&b), int(unsafe.Sizeof(b))).Ptr(r.at(at.partitions)).Ptr(control)
+	if err := r.launch(r.sort.sortPartition, parts, 1024, 4*(2<<low+capacity)); err != nil {
+		return err
 	}
 	words, err := r.control("sort")
 	if err != nil {

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 from typing import Any, List
@@ -333,6 +334,47 @@ print("ok")
         if not INSTALLED:
             env["PYTHONPATH"] = str(PACKAGE)
         done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", code], capture_output=True, text=True, timeout=120, env=env)
+        self.assertEqual((done.returncode, done.stdout), (0, "ok\n"), done.stderr)
+
+
+class Processes(unittest.TestCase):
+    def test_spawn(self) -> None:
+        """Workers of multiprocessing prove, and their errors come back whole, while the parent uses the library too."""
+        code = """
+import multiprocessing, os, sys
+sys.path.insert(0, os.environ["TESTS"])
+from support import Circuit
+import sealc2
+from sealc2 import field
+
+def work(break_row):
+    circuit = Circuit()
+    assignment = circuit.assignment()
+    if break_row is not None:
+        assignment.c[break_row] += 1
+    return sealc2.Engine(threads=1).prove_assignments(circuit.params, [assignment], allow_dev_params=True, **circuit.blinding)
+
+if __name__ == "__main__":
+    circuit = Circuit()
+    assert work(None).data == circuit.proof
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        made = [pool.apply_async(work, (row,)) for row in (None, 2)]
+        proof = made[0].get(100)
+        assert proof.data == circuit.proof and proof.seconds > 0
+        try:
+            made[1].get(100)
+        except sealc2.Error as error:
+            assert (error.kind, error.where) == (sealc2.Status.UNSATISFIED, "row 2 of 13"), error
+            print("ok")
+"""
+        env = {**os.environ, "TESTS": os.path.dirname(os.path.abspath(__file__))}
+        if not INSTALLED:
+            env["PYTHONPATH"] = str(PACKAGE)
+        with tempfile.TemporaryDirectory() as folder:
+            script = os.path.join(folder, "spawned.py")
+            with open(script, "w") as out:
+                out.write(code)
+            done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, env=env)
         self.assertEqual((done.returncode, done.stdout), (0, "ok\n"), done.stderr)
 
 

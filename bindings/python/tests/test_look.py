@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree
 from pathlib import Path
+from typing import Any
 
-from support import C1, INSTALLED, PACKAGE, PARAMS, PROVER, ROOT, SECTOR, STATEMENT, installed, needs_numpy, needs_params
+from support import C1, INSTALLED, PACKAGE, PARAMS, PROVER, ROOT, SECTOR, STATEMENT, Circuit, installed, needs_numpy, needs_params
 
 import sealc2
 from sealc2 import Error, Stage, Status, field, timeline
@@ -207,6 +209,30 @@ class Timeline(unittest.TestCase):
             self.assertIn("verified   True", done.stdout)
             self.assertIn("msm_h", done.stdout)
             self.assertIn("svg", xml.etree.ElementTree.parse(picture).getroot().tag)
+
+
+class Readme(unittest.TestCase):
+    def test_blocks(self) -> None:
+        """Each block of the README runs, where the C1 lies beside it and no parameters do."""
+        blocks = re.findall(r"```python\n(.*?)```", (PACKAGE / "README.md").read_text(), re.S)
+        self.assertEqual(len(blocks), 3)
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "c1.json").write_bytes(C1)
+            env = {**os.environ, "FIL_PROOFS_PARAMETER_CACHE": folder}
+            if not INSTALLED:
+                env["PYTHONPATH"] = str(PACKAGE)
+            said = []
+            for block in blocks[:2]:
+                done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, timeout=120, env=env, cwd=folder)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                said.append(done.stdout)
+            self.assertRegex(said[0], r"(?m)^PARAMS \| params\.\w+ \| .*\| .* \| ")
+            self.assertIn(f"2KiB 5 {STATEMENT['comm_r']}", said[1])
+        room: "dict[str, Any]" = {}
+        exec(blocks[2], room)
+        circuit = Circuit()
+        made = room["prove"](circuit.params, *vars(circuit.assignment(field.encode)).values())
+        self.assertEqual(len(made.data), 192)
 
 
 @unittest.skipUnless(installed("mypy") and installed("numpy"), "mypy and numpy, which annotations name, are not both installed")

@@ -153,7 +153,7 @@ func (e *Engine) ProveAssignments(ctx context.Context, request *AssignmentReques
 	}
 	for k, a := range request.Assignments {
 		if err := a.Fits(set.file); err != nil {
-			return nil, status.Wrap(status.KindOf(err), op, fmt.Sprintf("%s: circuit %d", srs.Path(), k), err)
+			return nil, status.Wrap(status.KindOf(err), op, srs.Path(), status.Place(err, fmt.Sprintf("circuit %d", k)))
 		}
 	}
 	if count == 0 {
@@ -198,7 +198,7 @@ func (v assignmentValues) begin(backend groth16.Backend, partition int, srs grot
 func (v assignmentValues) check(ctx context.Context, p *proof) error {
 	for k := 1; k < len(v); k++ {
 		if err := v[k].CheckRows(ctx, p.limits.Threads); err != nil {
-			return status.Wrap(status.KindOf(err), checkOp, fmt.Sprintf("circuit %d", k), err)
+			return status.Wrap(status.KindOf(err), checkOp, "", status.Place(err, fmt.Sprintf("circuit %d", k)))
 		}
 	}
 	return nil

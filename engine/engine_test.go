@@ -132,7 +132,7 @@ func TestProveProgram_BadRequests(t *testing.T) {
 	}
 	request = c.request(2)
 	request.R = request.R[:1]
-	if _, err := e.ProveProgram(ctx, request); status.KindOf(err) != status.Caller || !strings.Contains(err.Error(), "want 2") {
+	if _, err := e.ProveProgram(ctx, request); status.KindOf(err) != status.Caller || !strings.Contains(err.Error(), "want a scalar a partition, 2") {
 		t.Errorf("one r for two partitions: %v", err)
 	}
 	request = c.request(1)

@@ -54,7 +54,7 @@ func checkScalars(op string, partitions int, r, s []fr.Element) error {
 		list []fr.Element
 	}{{"r", r}, {"s", s}} {
 		if (r != nil || s != nil) && len(v.list) != partitions {
-			return status.New(status.Caller, op, v.name, fmt.Sprintf("%d scalars, one a partition", partitions), fmt.Sprint(len(v.list)))
+			return status.New(status.Caller, op, v.name, fmt.Sprintf("a scalar a partition, %d", partitions), fmt.Sprint(len(v.list)))
 		}
 	}
 	return nil
@@ -180,7 +180,7 @@ func (v *programValues) check(ctx context.Context, p *proof) error {
 	witness := newWitness(v.program, arena)
 	for k := range w.partitions {
 		fail := func(err error) error {
-			return status.Wrap(status.KindOf(err), checkOp, fmt.Sprintf("partition %d", k), err)
+			return status.Wrap(status.KindOf(err), checkOp, "", status.Place(err, fmt.Sprintf("partition %d", k)))
 		}
 		in, err := v.inputs(k)
 		if err != nil {

@@ -76,12 +76,14 @@ func (q *partition) inputs(context.Context) (err error) {
 	}
 	for _, s := range q.backend.Stages() {
 		run := s.Run
-		if s.Name == "evaluate" && w.evaluated != nil {
+		if s.Name == "evaluate" {
 			run = func(ctx context.Context) error {
 				if err := s.Run(ctx); err != nil {
-					return err
+					return status.Place(err, fmt.Sprintf("partition %d", q.index))
 				}
-				w.evaluated(q.index)
+				if w.evaluated != nil {
+					w.evaluated(q.index)
+				}
 				return nil
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -59,7 +60,8 @@ func findSet(source ParamSource, shape *porep.Shape, proving bool) (params.Set, 
 	if source.Dir == "" {
 		return params.Set{}, status.New(status.Caller, "engine.Params", "directory of parameters", "a path", "none")
 	}
-	if info, err := os.Stat(source.Dir); err == nil && !info.IsDir() {
+	info, err := os.Stat(source.Dir)
+	if ext := filepath.Ext(source.Dir); err == nil && !info.IsDir() || err != nil && (ext == params.ParamsExt || ext == params.VKExt) {
 		return params.SetAt(source.Dir, source.Origin)
 	}
 	find := params.FindKey

@@ -35,8 +35,8 @@ func TestProve_RefusedEarly(t *testing.T) {
 		{"cut", &ProveRequest{C1: a.c1[:len(a.c1)/2]}, status.Input, "stage parse"},
 		{"another sector's ids", &ProveRequest{C1: a.c1, IDs: foreign}, status.Input, "replica_id"},
 		{"bare without a statement", &ProveRequest{C1: bare.c1}, status.Input, "stage parse"},
-		{"one of r and s", &ProveRequest{C1: a.c1, R: make([]fr.Element, 1)}, status.Caller, "s: want 1 scalars"},
-		{"too many r and s", &ProveRequest{C1: a.c1, R: make([]fr.Element, 2), S: make([]fr.Element, 2)}, status.Caller, "r: want 1 scalars"},
+		{"one of r and s", &ProveRequest{C1: a.c1, R: make([]fr.Element, 1)}, status.Caller, "s: want a scalar a partition, 1"},
+		{"too many r and s", &ProveRequest{C1: a.c1, R: make([]fr.Element, 2), S: make([]fr.Element, 2)}, status.Caller, "r: want a scalar a partition, 1"},
 		{"aggregate", &ProveRequest{C1: ni.c1, OnChain: true}, status.Unsupported, "aggregation is not supported yet"},
 		{"nothing but parameters missing", &ProveRequest{C1: a.c1, IDs: a.ids(t)}, status.Params, "stage params"},
 		{"so for non-interactive circuit proofs", &ProveRequest{C1: ni.c1}, status.Params, "stage params"},
@@ -88,7 +88,7 @@ func TestCheck_EveryPartition(t *testing.T) {
 	if status.KindOf(err) != status.Unsatisfied {
 		t.Fatalf("changed hash: %v", err)
 	}
-	for _, part := range []string{"partition 1: ", "row ", "challenge_1"} {
+	for _, part := range []string{"circuit.Evaluate: partition 1, ", "row ", "challenge_1"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in: %v", part, err)
 		}
@@ -96,7 +96,7 @@ func TestCheck_EveryPartition(t *testing.T) {
 	hash[0] ^= 1
 	// Another statement: the vanilla proofs then belong to other challenges.
 	s.Statement.CommR[0] ^= 1
-	if err := checkSector(t, e, s, 1); status.KindOf(err) != status.Input || !strings.Contains(err.Error(), "partition 0: engine.Check: public input") {
+	if err := checkSector(t, e, s, 1); status.KindOf(err) != status.Input || !strings.Contains(err.Error(), "engine.Check: partition 0, public input") {
 		t.Errorf("another comm_r: %v", err)
 	}
 }
@@ -173,7 +173,7 @@ func TestProve_RefusesChangedSector(t *testing.T) {
 		if stages[len(stages)-1] != "expand" {
 			t.Errorf("stages that succeeded: %q", stages)
 		}
-		for _, part := range []string{"partition 0, stage evaluate", "row ", "challenge_1"} {
+		for _, part := range []string{"partition 0, stage evaluate: circuit.Evaluate: partition 0, ", "row ", "challenge_1"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%q is not in: %v", part, err)
 			}

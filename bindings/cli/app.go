@@ -116,6 +116,9 @@ func (a *app) run(ctx context.Context, args []string) (code int) {
 
 func (a *app) execute(ctx context.Context, args []string) (err error) {
 	defer status.Recover("cli", &err)
+	if err := host.StartPoller("cli"); err != nil {
+		return err
+	}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(a.in)
@@ -223,6 +226,7 @@ func (a *app) root() *cobra.Command {
 		a.circuitCommand(), a.witnessCommand(), a.synthCommand(), a.setupCommand(), a.proveCommand(), a.verifyCommand(),
 		a.paramsCommand(), a.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(helpCommand())
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(flagError)
 	help := root.HelpFunc()
@@ -244,7 +248,10 @@ func (a *app) root() *cobra.Command {
 	flags.IntVar(&a.threads, "threads", 0, "CPU threads; 0: RAYON_NUM_THREADS, then the affinity mask and cgroup limit")
 	flags.StringVar(&a.memory, "memory", "", "host memory budget, as 16GiB; empty: the cgroup limit or the machine's memory")
 	flags.Var(&a.level, "log", "log lines on stderr up to this level")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if err := checkFlags(c); err != nil {
+			return err
+		}
 		if a.threads < 0 {
 			return usage("--threads", "0 or more", strconv.Itoa(a.threads))
 		}
@@ -252,6 +259,26 @@ func (a *app) root() *cobra.Command {
 		return nil
 	}
 	return root
+}
+
+// helpCommand is `help COMMAND`, which refuses what is no command.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(c *cobra.Command, args []string) error {
+			at := c.Root()
+			for _, name := range args {
+				i := slices.IndexFunc(at.Commands(), func(sub *cobra.Command) bool { return sub.Name() == name })
+				if i < 0 {
+					return usage(c.CommandPath(), "a command of "+at.CommandPath(), strconv.Quote(name))
+				}
+				at = at.Commands()[i]
+			}
+			at.InitDefaultHelpFlag() // so that it is in the list
+			return at.Help()
+		},
+	}
 }
 
 // group makes a command that only holds others; anything else below it is refused with the list of them.
@@ -295,12 +322,60 @@ func flagError(c *cobra.Command, err error) error {
 	return usage(c.CommandPath(), "", err.Error())
 }
 
+// Annotations of flags: mandatory, and the list that must be given with it.
+const (
+	mandatory = "sealc2_mandatory"
+	partners  = "sealc2_partners"
+)
+
+// annotate puts a note on a flag, which must exist.
+func annotate(c *cobra.Command, flag, key string, values []string) {
+	err := c.Flags().SetAnnotation(flag, key, values)
+	status.Check(err == nil, "cli", "flag --"+flag+" exists")
+}
+
 // require marks a command's flags as mandatory.
 func require(c *cobra.Command, flags ...string) {
 	for _, f := range flags {
-		err := c.MarkFlagRequired(f)
-		status.Check(err == nil, "cli", "flag --"+f+" exists")
+		annotate(c, f, mandatory, flags)
 	}
+}
+
+// together marks flags of which all are given or none.
+func together(c *cobra.Command, flags ...string) {
+	for _, f := range flags {
+		annotate(c, f, partners, flags)
+	}
+}
+
+// checkFlags holds a command to what require and together said.
+func checkFlags(c *cobra.Command) error {
+	var missing []string
+	var err error
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Annotations[mandatory] != nil && !f.Changed {
+			missing = append(missing, "--"+f.Name)
+		}
+		if group := f.Annotations[partners]; err == nil && f.Changed {
+			for _, name := range group {
+				if !c.Flags().Changed(name) {
+					err = usage(c.CommandPath(), fmt.Sprintf("--%s with --%s", name, f.Name), "none")
+				}
+			}
+		}
+	})
+	if len(missing) > 0 {
+		return usage(c.CommandPath(), strings.Join(missing, " and "), "none")
+	}
+	return err
+}
+
+// noArguments refuses what stands beside the flags.
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage(c.CommandPath(), "flags only", strconv.Quote(args[0]))
+	}
+	return nil
 }
 
 // parseSize reads --memory: a number of bytes with an optional unit.

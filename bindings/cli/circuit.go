@@ -27,7 +27,7 @@ func (a *app) circuitCommand() *cobra.Command {
 		Short: "Digest of a circuit, in the JSON form of tests/vectors/shapes",
 		Long: "Writes counts, densities and the chunked digest \"sealc2-r1cs-v1\" of a circuit's constraints, computed\n" +
 			"from the very program that the prover evaluates. The form is that of tests/vectors/shapes.",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			d, err := a.circuitDigest(c.Context(), shape.value)
 			if err != nil {

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/sealc2/sealc2/engine/status"
 )
@@ -14,13 +17,37 @@ import (
 // Bounds on what is read into memory. The largest C1 output, of a non-interactive 64 GiB sector in base64,
 // is below 1 GiB; statements and proofs are a few KiB.
 const (
-	maxC1Bytes    = 4 << 30
+	maxC1Bytes    = 2 << 30
 	maxSmallBytes = 1 << 20
 )
 
+// firstBytes is how much of an input is looked at before room is made for all of it.
+const firstBytes = 64 << 10
+
 // readInput reads a whole file, or standard input where path is "-", and refuses more than limit bytes.
-// flag names it in errors.
-func (a *app) readInput(flag, path string, limit int64) ([]byte, error) {
+// flag names it in errors. hopeless (may be nil) is asked about what has been read so far: where it says yes
+// the rest stays unread, since whoever gets this much refuses it. The end of ctx ends the wait for a pipe.
+func (a *app) readInput(ctx context.Context, flag, path string, limit int64, hopeless func([]byte) bool) ([]byte, error) {
+	type answer struct {
+		data []byte
+		err  error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		var got answer
+		defer func() { read <- got }()
+		defer status.Recover("cli.Read", &got.err)
+		got.data, got.err = a.readAll(flag, path, limit, hopeless)
+	}()
+	select {
+	case got := <-read:
+		return got.data, got.err
+	case <-ctx.Done():
+		return nil, status.Wrap(status.Cancelled, "cli.Read", flag+" "+path, context.Cause(ctx))
+	}
+}
+
+func (a *app) readAll(flag, path string, limit int64, hopeless func([]byte) bool) ([]byte, error) {
 	in := a.in
 	sizeHint := int64(0)
 	if path != "-" {
@@ -37,17 +64,18 @@ func (a *app) readInput(flag, path string, limit int64) ([]byte, error) {
 	if sizeHint > limit {
 		return nil, status.New(status.Input, "cli.Read", flag+" "+path, fmt.Sprintf("at most %d bytes", limit), fmt.Sprintf("%d", sizeHint))
 	}
-	buf := make([]byte, 0, sizeHint+512) // one read past the end proves that the file ended
+	// One read past the end proves that the file ended.
+	buf := make([]byte, 0, min(sizeHint, firstBytes)+512)
 	for {
 		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
+			buf = slices.Grow(buf, max(len(buf), int(sizeHint)+512-len(buf)))
 		}
 		n, err := in.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		if int64(len(buf)) > limit {
 			return nil, status.New(status.Input, "cli.Read", flag+" "+path, fmt.Sprintf("at most %d bytes", limit), "more")
 		}
-		if err == io.EOF {
+		if err == io.EOF || hopeless != nil && hopeless(buf) {
 			return buf, nil
 		}
 		if err != nil {
@@ -56,9 +84,20 @@ func (a *app) readInput(flag, path string, limit int64) ([]byte, error) {
 	}
 }
 
-// fileError makes a refusal of an I/O error; the path is in its text.
+// noObject says that data is the beginning of no JSON object.
+func noObject(data []byte) bool {
+	data = bytes.TrimLeft(data, " \t\r\n")
+	return len(data) > 0 && data[0] != '{'
+}
+
+// fileError makes a refusal of an I/O error: what was tried with which path, and what the system said.
 func fileError(op, where string, err error) error {
-	return status.Wrap(status.Input, op, where, err)
+	e := status.Wrap(status.Input, op, where, err)
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		e.Want, e.Got, e.Cause = fmt.Sprintf("to %s %s", file.Op, file.Path), file.Err.Error(), nil
+	}
+	return e
 }
 
 // output is a file under way: bytes go to a temporary file beside it, which takes its name at commit, so

@@ -50,10 +50,10 @@ func (a *app) proveCommand() *cobra.Command {
 			"a C1 of another sector is refused; without them it is taken from the C1.\n\n" +
 			"--params accepts development keys with a warning. Without it the folder is " + envParamDir + " or\n" +
 			params.DefaultDir + ", and development keys need " + envAllowDev + "=1.",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			begin := time.Now()
-			document, statement, err := sector.read(a)
+			document, statement, err := sector.read(c.Context(), a)
 			if err != nil {
 				return err
 			}
@@ -88,7 +88,7 @@ func (a *app) proveCommand() *cobra.Command {
 	c.Flags().Var(&r, "r", "for reproducible proofs in tests: a scalar a partition, 64 hex digits each")
 	c.Flags().Var(&s, "s", "as --r")
 	c.Flags().Var(&a.device, "device", "where to prove")
-	c.MarkFlagsRequiredTogether("r", "s")
+	together(c, "r", "s")
 	require(c, "out")
 	return c
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/sealc2/sealc2/engine"
+	"github.com/sealc2/sealc2/engine/status"
 )
 
 // sectorFlags name one sector: its C1 output and, where that is not enough, a statement file and ids.
@@ -24,7 +27,7 @@ func (s *sectorFlags) register(c *cobra.Command) {
 func (s *sectorFlags) registerIDs(c *cobra.Command) {
 	c.Flags().Uint64Var(&s.sectorID, "sector-id", 0, "sector number; with --miner the replica id is recomputed and compared with the C1's")
 	c.Flags().Var(&s.miner, "miner", minerForms)
-	c.MarkFlagsRequiredTogether("sector-id", "miner")
+	together(c, "sector-id", "miner")
 }
 
 // sectorIDs returns the ids that were given, or nil.
@@ -36,12 +39,15 @@ func (s *sectorFlags) sectorIDs() *engine.SectorIDs {
 }
 
 // read loads the files.
-func (s *sectorFlags) read(a *app) (document, statement []byte, err error) {
-	if document, err = a.readInput("--c1", s.c1, maxC1Bytes); err != nil {
+func (s *sectorFlags) read(ctx context.Context, a *app) (document, statement []byte, err error) {
+	if document, err = a.readInput(ctx, "--c1", s.c1, maxC1Bytes, noObject); err != nil {
 		return nil, nil, err
 	}
+	if len(document) == 0 {
+		return nil, nil, status.New(status.Input, "cli.Read", "--c1 "+s.c1, "the output of Commit phase 1", "no bytes")
+	}
 	if s.statement != "" {
-		if statement, err = a.readInput("--statement", s.statement, maxSmallBytes); err != nil {
+		if statement, err = a.readInput(ctx, "--statement", s.statement, maxSmallBytes, nil); err != nil {
 			return nil, nil, err
 		}
 	}

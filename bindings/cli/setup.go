@@ -35,7 +35,7 @@ func (a *app) setupCommand() *cobra.Command {
 			"order; with the default seed the files are byte for byte those of tests/vectors/setup.\n\n" +
 			"--names dev calls them dev-SHAPE...; --names reference gives them the names under which the reference's\n" +
 			"own code looks for its files (v28-...).",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			res, err := a.makeSetup(c.Context(), shape.value, seed, names.value, out)
 			if err != nil {

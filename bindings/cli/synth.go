@@ -58,7 +58,7 @@ func (a *app) synthCommand() *cobra.Command {
 			"4KiB, 16KiB and 32KiB have no registered proof type, so their C1 needs a statement file: without\n" +
 			"--statement-out it is written beside the C1, as NAME.statement.json for NAME.json.\n\n" +
 			"--partitions K writes the first K partitions of the same sector. Only `witness digest` takes such a file.",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := porep.ShapeByName(shape.value)
 			if err != nil {

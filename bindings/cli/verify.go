@@ -26,13 +26,13 @@ func (a *app) verifyCommand() *cobra.Command {
 		Long: "Verifies a proof against public inputs derived from the statement of a C1 output: commitments, replica id,\n" +
 			"seed. The vanilla proofs in it play no part. Exit code 0: verified, 1: not.\n\n" +
 			"With --sector-id and --miner the replica id is recomputed from them; without them it is taken from the C1.",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			document, statement, err := sector.read(a)
+			document, statement, err := sector.read(c.Context(), a)
 			if err != nil {
 				return err
 			}
-			proof, err := a.readInput("--proof", proofPath, maxSmallBytes)
+			proof, err := a.readInput(c.Context(), "--proof", proofPath, maxSmallBytes, nil)
 			if err != nil {
 				return err
 			}

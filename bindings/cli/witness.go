@@ -40,9 +40,9 @@ func (a *app) witnessCommand() *cobra.Command {
 			"evaluation vectors. The form is that of witness.json in tests/vectors/c1. A witness that does not\n" +
 			"satisfy the circuit is refused with the first failing row. A C1 output with only the first partitions of a\n" +
 			"sector is taken too.",
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			document, statement, err := sector.read(a)
+			document, statement, err := sector.read(c.Context(), a)
 			if err != nil {
 				return err
 			}
@@ -99,7 +99,7 @@ func (a *app) witnessDigest(ctx context.Context, document, statement []byte) (*w
 	for k := range sector.Partitions {
 		p, err := partitionDigest(ctx, program, &sector.Statement, k, sector.Partitions[k], witness, blank.Total, limits.Threads)
 		if err != nil {
-			return nil, status.Wrap(status.KindOf(err), "cli.WitnessDigest", fmt.Sprintf("partition %d", k), err)
+			return nil, status.Wrap(status.KindOf(err), "cli.WitnessDigest", "", status.Place(err, fmt.Sprintf("partition %d", k)))
 		}
 		sector.Partitions[k] = nil // a partition owns its memory
 		out.Partitions = append(out.Partitions, *p)

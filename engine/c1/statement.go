@@ -95,8 +95,6 @@ func ParseStatement(data []byte) (*StatementFile, error) {
 	}
 	switch {
 	case len(features) == 0:
-	case len(features) > 1:
-		return nil, status.New(status.Input, op, "api_features", "at most one", fmt.Sprint(features))
 	case s.Version != porep.V1_2:
 		return nil, status.New(status.Input, op, "api_features", `api_version "1.2.0" for `+features[0], "an older one")
 	default:
@@ -147,7 +145,7 @@ var featureKinds = map[string]porep.ChallengeKind{
 	"non-interactive-porep": porep.NonInteractive, "NonInteractivePoRep": porep.NonInteractive,
 }
 
-// features takes the list of API features, which may be empty.
+// features takes the list of API features: none or one.
 func (r *reader) features() (list []string, f *fault) {
 	if f := r.take('[', "a list"); f != nil {
 		return nil, f
@@ -163,6 +161,9 @@ func (r *reader) features() (list []string, f *fault) {
 		text, f := r.text(want)
 		if _, known := featureKinds[string(text)]; f == nil && !known {
 			f = &fault{want: want, got: quote(text), offset: at}
+		}
+		if f == nil && len(list) > 0 {
+			f = &fault{want: "at most one", got: "another after " + list[0], offset: at}
 		}
 		if f == nil {
 			list = append(list, string(text))

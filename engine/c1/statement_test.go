@@ -75,7 +75,7 @@ func TestParseStatement_Refused(t *testing.T) {
 		{"porep_id", "5", "porep_id"},
 		{"api_features", `"synthetic-porep"`, "api_features"},
 		{"api_features", `["synthetic-porep","other"]`, "api_features[1]"},
-		{"api_features", `["synthetic-porep","non-interactive-porep"]`, "api_features"},
+		{"api_features", `["synthetic-porep","non-interactive-porep"]`, "api_features[1]"},
 		{"api_features", `[`, "api_features[0]"},
 		{"registered_seal_proof", `"StackedDrg4KiBV1"`, "registered_seal_proof"},
 		{"registered_seal_proof", `5`, "registered_seal_proof"},

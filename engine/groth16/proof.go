@@ -43,7 +43,7 @@ func DecodeProof(data []byte) (*Proof, error) {
 func DecodeProofs(data []byte, partitions int) ([]Proof, error) {
 	if partitions < 0 || len(data)%ProofBytes != 0 || len(data)/ProofBytes != partitions {
 		return nil, status.New(status.Input, "groth16.DecodeProofs", "",
-			fmt.Sprintf("%d proofs of %d bytes", partitions, ProofBytes), fmt.Sprintf("%d bytes", len(data)))
+			fmt.Sprintf("%d bytes, %d a partition", partitions*ProofBytes, ProofBytes), fmt.Sprintf("%d bytes", len(data)))
 	}
 	proofs := make([]Proof, partitions)
 	for i := range proofs {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -396,6 +397,25 @@ func TestVerdicts(t *testing.T) {
 	}
 	if check(settled(dir), false) {
 		t.Error("a verdict with another key is believed")
+	}
+	// Nor is anything else waited for or believed that lies in a verdict's place.
+	for i, e := range entries {
+		at := filepath.Join(dir, "params-checks", e.Name())
+		if err := os.Remove(at); err != nil {
+			t.Fatal(err)
+		}
+		err := [...]func() error{
+			func() error { return syscall.Mkfifo(at, 0o600) },
+			func() error { return os.Symlink("/dev/zero", at) },
+			func() error { return os.Mkdir(at, 0o700) },
+		}[i]()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // what can be replaced is replaced; the names are hashes, so which is which is not known here
+		check(settled(dir), false)
+		check(settled(dir), true)
 	}
 	// A directory that cannot be made: in memory.
 	v = settled(filepath.Join(path, "below a file"))

@@ -102,6 +102,20 @@ func Wrap(kind Kind, op, where string, cause error) *Error {
 	return &Error{Kind: kind, Op: op, Where: where, Cause: cause}
 }
 
+// Place returns err with place put before what its outermost Error says of where: who works on several parts knows
+// which one it was. A foreign error stays as it is.
+func Place(err error, place string) error {
+	e, ok := err.(*Error)
+	if !ok {
+		return err
+	}
+	placed := *e
+	if placed.Where = place; e.Where != "" {
+		placed.Where += ", " + e.Where
+	}
+	return &placed
+}
+
 // KindOf returns the kind of the outermost Error in err's chain: OK for nil, Internal for a foreign error.
 func KindOf(err error) Kind {
 	if err == nil {

@@ -6,9 +6,11 @@ import json
 import os
 import pickle
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import xml.etree.ElementTree
 from pathlib import Path
@@ -99,6 +101,13 @@ class Circuits(unittest.TestCase):
             array = got.chunk_array()
             self.assertEqual((array.shape, str(array.dtype)), ((len(want["chunks"]), 32), "uint8"))
             self.assertEqual(array[7].tobytes().hex(), want["chunks"][7])
+
+    def test_interrupt(self) -> None:
+        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        with sealc2.Engine() as engine:
+            with self.assertRaises(KeyboardInterrupt):
+                engine.circuit("512MiB")
+            self.assertEqual(engine.read_c1(C1).shape, "2KiB")
 
     def test_refusals(self) -> None:
         for shape in ("3KiB", "", "2kib", "a\0b", 2048):

@@ -3,14 +3,13 @@ package cuda
 import (
 	"context"
 	"fmt"
-	"math/bits"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/sealc2/sealc2/cuda/msm"
+	"github.com/sealc2/sealc2/cuda/rows"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
@@ -136,36 +135,52 @@ func (v *assignmentValues) upload(ctx context.Context, p *partition) error {
 	return uploadSlice(ctx, p.backend.owner, op, p.session, scalars.Add(elementBytes*int64(p.shape.inputs)), v.from.Aux, p.backend.threads)
 }
 
-// evaluate checks every row and copies them up.
+// evaluate copies the rows up, a part of them at a time, and has the device check each and put it in its place.
 func (v *assignmentValues) evaluate(ctx context.Context, p *partition) error {
-	if err := v.from.CheckRows(ctx, p.backend.threads); err != nil {
-		return err
-	}
-	return p.uploadRows(ctx, [3][]fr.Element{v.from.A, v.from.B, v.from.C})
-}
-
-// uploadRows copies rows in natural order to their places on the device, in bit-reversed order, with zeros behind them.
-func (p *partition) uploadRows(ctx context.Context, rows [3][]fr.Element) error {
+	const op = "cuda.evaluate"
 	l := &p.layout
-	shift := 64 - p.shape.log
-	for i, at := range []int64{l.a, l.b, l.c} {
-		from := rows[i]
-		err := p.backend.owner.upload(ctx, "cuda.evaluate", p.session, p.at(at), p.shape.domain(), elementBytes, p.backend.threads, func(_ context.Context, to unsafe.Pointer, first, n int) error {
-			out := unsafe.Slice((*fr.Element)(to), n)
-			for k := range out {
-				if row := int(bits.Reverse64(uint64(first+k)) >> shift); row < len(from) {
-					out[k] = from[row]
-				} else {
-					out[k].SetZero()
-				}
-			}
-			return nil
-		})
-		if err != nil {
+	from := rows.Vectors{A: p.at(l.given[0]), B: p.at(l.given[1]), C: p.at(l.given[2])}
+	count := len(v.from.A)
+	failed := [1]uint32{}
+	err := p.do(ctx, op, func(_ context.Context, s *session) error {
+		if err := s.rows.Clear(s.compute, p.at(l.failed)); err != nil {
 			return err
 		}
+		return s.rows.Zeros(s.compute, int64(count), p.rows(), p.shape.log)
+	})
+	for first := 0; first < count && err == nil; first += takeRows {
+		n := min(takeRows, count-first)
+		for i, vector := range [][]fr.Element{v.from.A, v.from.B, v.from.C} {
+			if err = uploadSlice(ctx, p.backend.owner, op, p.session, p.at(l.given[i]), vector[first:first+n], p.backend.threads); err != nil {
+				return err
+			}
+		}
+		err = p.do(ctx, op, func(ctx context.Context, s *session) error {
+			if err := s.rows.Take(s.compute, from, int64(first), int64(n), p.rows(), p.shape.log, p.at(l.failed)); err != nil {
+				return err
+			}
+			return s.compute.Synchronize(ctx) // the next part takes the place of this one
+		})
 	}
-	return nil
+	if err != nil {
+		return err
+	}
+	if err := p.do(ctx, op, func(ctx context.Context, s *session) error { return fetch(ctx, s, p.at(l.failed), failed[:]) }); err != nil {
+		return err
+	}
+	switch row := failed[0]; {
+	case row == rows.None:
+		return nil
+	case int64(row) < int64(count) && v.from.BadRow(int(row), int(row)+1) >= 0:
+		return v.from.RowError(int(row))
+	default:
+		return wrongRow(op, row)
+	}
+}
+
+// wrongRow is for a row that the device takes for wrong and the CPU does not.
+func wrongRow(op string, row uint32) error {
+	return status.New(status.SelfCheck, op, fmt.Sprintf("row %d", row), "what the CPU says, that it holds", "the opposite, from the device: failing hardware")
 }
 
 func (v *assignmentValues) publicInputs() []fr.Element { return v.from.Inputs }

@@ -3,9 +3,11 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sealc2/sealc2/cuda/driver"
+	"github.com/sealc2/sealc2/cuda/rows"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
@@ -39,6 +41,38 @@ type Backend struct {
 	unit    int64
 	limit   int64
 	threads int
+
+	mu     sync.Mutex
+	tables map[*circuit.Program]*rows.Tables
+}
+
+// tableLimit is how many programs' tables are remembered, which are a few numbers each.
+const tableLimit = 64
+
+// tablesOf says where a program's rows lie in its tables; image is their content, and nil where they were known.
+func (b *Backend) tablesOf(p *circuit.Program) (t *rows.Tables, image []byte, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t = b.tables[p]; t != nil {
+		return t, nil, nil
+	}
+	if t, image, err = rows.Build(p); err != nil {
+		return nil, nil, err
+	}
+	if len(b.tables) >= tableLimit {
+		clear(b.tables)
+	}
+	b.tables[p] = t
+	return t, image, nil
+}
+
+// shapeOf is the shape of a program's partitions.
+func (b *Backend) shapeOf(p *circuit.Program) (*shape, error) {
+	t, _, err := b.tablesOf(p)
+	if err != nil {
+		return nil, err
+	}
+	return programShape(p, t), nil
 }
 
 // headroom is the part of a device's free memory that is left to others when nobody configured a limit, besides what
@@ -57,7 +91,7 @@ func Open(config Config) (b *Backend, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b = &Backend{owner: o, threads: config.Threads}
+	b = &Backend{owner: o, threads: config.Threads, tables: map[*circuit.Program]*rows.Tables{}}
 	err = o.do(context.Background(), op, func(_ context.Context, s *session) error {
 		free, _, err := s.device.Memory()
 		if err != nil {
@@ -90,7 +124,10 @@ func (b *Backend) Close() error { return b.owner.close() }
 // Plan returns what a partition of the program needs. Errors: NoMemory for one that never fits the device, with both
 // numbers.
 func (b *Backend) Plan(p *circuit.Program) (groth16.Plan, error) {
-	s := programShape(p)
+	s, err := b.shapeOf(p)
+	if err != nil {
+		return groth16.Plan{}, err
+	}
 	return b.planOf(s, programHostBytes(p))
 }
 
@@ -111,7 +148,11 @@ func (b *Backend) PlanAssignment(a *groth16.Assignment) (groth16.Plan, error) {
 // Begin starts a partition; see groth16.Backend. It touches no device. Errors: Params when a block of the SRS has another
 // length than the program's queries; NoMemory when the arena is too small or the device is.
 func (b *Backend) Begin(p *circuit.Program, in *circuit.Inputs, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
-	return b.begin(programShape(p), &programValues{program: p, in: in}, programHostBytes(p), srs, arena)
+	s, err := b.shapeOf(p)
+	if err != nil {
+		return nil, err
+	}
+	return b.begin(s, &programValues{program: p, in: in}, programHostBytes(p), srs, arena)
 }
 
 // BeginAssignment starts a partition from vectors, of which none is kept longer than groth16.Backend says. Errors: as Begin.

@@ -11,6 +11,7 @@ import (
 	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/cuda/msm"
 	"github.com/sealc2/sealc2/cuda/ntt"
+	"github.com/sealc2/sealc2/cuda/rows"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
@@ -131,6 +132,11 @@ func (p *partition) do(ctx context.Context, op string, run func(ctx context.Cont
 
 // at is an address in the partition's block.
 func (p *partition) at(offset int64) driver.Ptr { return p.block.Base().Add(offset) }
+
+// rows are the partition's vectors.
+func (p *partition) rows() rows.Vectors {
+	return rows.Vectors{A: p.at(p.layout.a), B: p.at(p.layout.b), C: p.at(p.layout.c)}
+}
 
 func (p *partition) expand(ctx context.Context) error {
 	if err := p.values.expand(ctx, p); err != nil {

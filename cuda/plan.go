@@ -9,6 +9,7 @@ import (
 	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/cuda/msm"
 	"github.com/sealc2/sealc2/cuda/ntt"
+	"github.com/sealc2/sealc2/cuda/rows"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
@@ -23,8 +24,8 @@ type shape struct {
 	name        string
 	log         int // of the domain
 	inputs, aux int
-	scalars     int // inputs, and aux that lie on the device as field elements
-	tables      int64
+	scalars     int                     // inputs, and aux that lie on the device as field elements
+	resident    int64                   // bytes of a program's tables; 0 for an assignment
 	points      [groth16.BlockCount]int // by block
 	fields      [groth16.BlockCount]int // bound on the values other than zero and one
 	ones        [groth16.BlockCount]int // bound on the ones
@@ -33,10 +34,13 @@ type shape struct {
 func (s *shape) domain() int   { return 1 << s.log }
 func (s *shape) vector() int64 { return elementBytes << s.log }
 
-func programShape(p *circuit.Program) *shape {
+func programShape(p *circuit.Program, t *rows.Tables) *shape {
 	d, kinds := p.Density(), p.Kinds()
+	var c cut
+	programPlaces(&c, p, t)
 	s := &shape{
-		name: p.Name(), log: bits.TrailingZeros(uint(p.Domain())), inputs: p.InputCount(), aux: p.AuxCount(),
+		resident: c.at,
+		name:     p.Name(), log: bits.TrailingZeros(uint(p.Domain())), inputs: p.InputCount(), aux: p.AuxCount(),
 		scalars: p.InputCount() + p.NumCount(),
 	}
 	aNums, bNums := both(d.AAux, kinds), both(d.BAux, kinds)
@@ -67,6 +71,9 @@ func assignmentShape(a *groth16.Assignment) *shape {
 	s.ones[groth16.BlockH] = 0
 	return s
 }
+
+// takeRows is how many rows of an assignment go up at once.
+const takeRows = 1 << 20
 
 // curve is the group of a block's points.
 func curve(b groth16.Block) msm.Curve {
@@ -99,12 +106,21 @@ func (d *densities) place(c *cut, inputs, aux int) {
 	d.bInput = c.take(bitmapBytes(inputs))
 }
 
+// programPlaces deals out what is resident of a program: the tables, then the bitmaps.
+func programPlaces(c *cut, p *circuit.Program, t *rows.Tables) (tables int64, d densities) {
+	tables = c.take(t.Bytes())
+	d.place(c, p.InputCount(), p.AuxCount())
+	return tables, d
+}
+
 // layout is where everything of a partition lies in its block of device memory.
 type layout struct {
 	densities          // of an assignment; a program's are resident
+	failed    int64    // status word of the rows
 	bits      int64    // of aux: ones
 	scalars   int64    // inputs, then aux that are field elements
 	b, a, c   int64    // rows; h takes the place of b
+	given     [3]int64 // an assignment's a, b and c in their own order, takeRows at a time
 	sumAt     [2]int64 // scratch of the sums: of H, which leaves h alone, and of the others
 	sums      [groth16.BlockCount]msm.Plan
 	bytes     int64
@@ -126,7 +142,7 @@ func (s *shape) plan(card msm.Card, limit, unit int64) (l layout, needs int64, e
 		all += bytes
 		largest = max(largest, bytes)
 	}
-	beside := roundUp(ntt.TableBytes(s.log), unit) + roundUp(max(1, s.tables), unit)
+	beside := roundUp(ntt.TableBytes(s.log), unit) + roundUp(s.resident, unit)
 	var smallest int64
 	for _, points := range []int64{all, largest} {
 		var room int64
@@ -147,9 +163,10 @@ func (s *shape) plan(card msm.Card, limit, unit int64) (l layout, needs int64, e
 // lay places a partition's parts in at most room bytes.
 func (s *shape) lay(card msm.Card, room int64) (l layout, err error) {
 	var c cut
-	if s.tables == 0 {
+	if s.resident == 0 {
 		l.densities.place(&c, s.inputs, s.aux)
 	}
+	l.failed = c.take(rows.StatusBytes)
 	l.bits = c.take(bitmapBytes(s.aux))
 	l.scalars = c.take(elementBytes * int64(s.scalars))
 	l.sumAt[1] = c.at
@@ -157,6 +174,11 @@ func (s *shape) lay(card msm.Card, room int64) (l layout, err error) {
 	l.sumAt[0] = c.at
 	l.a = c.take(s.vector())
 	l.c = c.take(s.vector())
+	if s.resident == 0 {
+		for i := range l.given {
+			l.given[i] = c.take(elementBytes * int64(min(takeRows, s.domain())))
+		}
+	}
 	l.bytes = c.at
 	for b := range groth16.BlockCount {
 		at := l.sumAt[min(1, b)]

@@ -5,7 +5,9 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/cuda/msm"
+	"github.com/sealc2/sealc2/cuda/rows"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
@@ -13,8 +15,7 @@ import (
 
 // programHostBytes is what a partition of a program takes from its arena: the compact witness.
 func programHostBytes(p *circuit.Program) int64 {
-	return host.SliceBytes[fr.Element](p.InputCount()+p.NumCount()) + host.SliceBytes[uint64](circuit.BitWords(p.AuxCount())) +
-		3*host.SliceBytes[fr.Element](p.Domain())
+	return host.SliceBytes[fr.Element](p.InputCount()+p.NumCount()) + host.SliceBytes[uint64](circuit.BitWords(p.AuxCount()))
 }
 
 // programValues are the compact witness of a program's inputs.
@@ -23,6 +24,8 @@ type programValues struct {
 	in      *circuit.Inputs
 	scalars []fr.Element // inputs, then the field elements among the aux
 	witness circuit.Witness
+	tables  *rows.Tables
+	image   driver.Ptr // of the tables
 	places  places
 }
 
@@ -37,15 +40,18 @@ func (v *programValues) expand(ctx context.Context, p *partition) error {
 	return v.program.Expand(ctx, v.in, &v.witness, p.backend.threads)
 }
 
-// residents uploads the program's bitmaps.
+// residents uploads the program's tables and bitmaps, where they are not on the device already.
 func (v *programValues) residents(ctx context.Context, p *partition) error {
 	const op = "cuda.program"
+	t, image, err := p.backend.tablesOf(v.program)
+	if err != nil {
+		return err
+	}
 	var r *resident
 	fresh := false
 	var c cut
-	var d densities
-	d.place(&c, v.program.InputCount(), v.program.AuxCount())
-	err := p.do(ctx, op, func(_ context.Context, s *session) (err error) {
+	tables, d := programPlaces(&c, v.program, t)
+	err = p.do(ctx, op, func(_ context.Context, s *session) (err error) {
 		if r = s.memory.find(v.program); r == nil {
 			fresh = true
 			if r, err = s.memory.keep(v.program, c.at); err != nil {
@@ -58,19 +64,24 @@ func (v *programValues) residents(ctx context.Context, p *partition) error {
 	if err != nil {
 		return err
 	}
-	base := r.arena.Base()
-	v.places = places{kinds: base.Add(d.kinds), aAux: base.Add(d.aAux), bAux: base.Add(d.bAux), bInput: base.Add(d.bInput), bInputs: v.program.Density().BInput.Count()}
+	base, density := r.arena.Base(), v.program.Density()
+	v.tables, v.image = t, base.Add(tables)
+	v.places = places{kinds: base.Add(d.kinds), aAux: base.Add(d.aAux), bAux: base.Add(d.bAux), bInput: base.Add(d.bInput), bInputs: density.BInput.Count()}
 	if !fresh {
 		return nil
 	}
-	density := v.program.Density()
+	if image == nil {
+		_, image, err = rows.Build(v.program)
+	}
+	if err == nil {
+		err = uploadSlice(ctx, p.backend.owner, op, p.session, v.image, image, p.backend.threads)
+	}
 	for _, m := range []struct {
-		at   int64
+		at   driver.Ptr
 		from circuit.Bits
-	}{{d.kinds, v.program.Kinds()}, {d.aAux, density.AAux}, {d.bAux, density.BAux}, {d.bInput, density.BInput}} {
-		words := m.from.Words[:circuit.BitWords(m.from.Len)]
-		if err = uploadSlice(ctx, p.backend.owner, op, p.session, base.Add(m.at), words, p.backend.threads); err != nil {
-			break
+	}{{v.places.kinds, v.program.Kinds()}, {v.places.aAux, density.AAux}, {v.places.bAux, density.BAux}, {v.places.bInput, density.BInput}} {
+		if err == nil {
+			err = uploadSlice(ctx, p.backend.owner, op, p.session, m.at, m.from.Words[:circuit.BitWords(m.from.Len)], p.backend.threads)
 		}
 	}
 	if err != nil {
@@ -89,15 +100,26 @@ func (v *programValues) upload(ctx context.Context, p *partition) error {
 }
 
 func (v *programValues) evaluate(ctx context.Context, p *partition) error {
-	n := p.shape.domain()
-	var rows [3][]fr.Element
-	for i := range rows {
-		rows[i] = host.Alloc[fr.Element](p.arena, n)
-	}
-	if err := v.program.Evaluate(ctx, &v.witness, rows[0], rows[1], rows[2], p.backend.threads); err != nil {
+	failed := [1]uint32{}
+	err := p.do(ctx, "cuda.evaluate", func(ctx context.Context, s *session) error {
+		l := &p.layout
+		scalars := p.at(l.scalars)
+		w := rows.Witness{Bits: p.at(l.bits), Inputs: scalars, Nums: scalars.Add(elementBytes * int64(p.shape.inputs))}
+		if err := s.rows.Clear(s.compute, p.at(l.failed)); err != nil {
+			return err
+		}
+		if err := s.rows.Evaluate(s.compute, v.tables, v.image, w, p.rows(), p.shape.log, p.at(l.failed)); err != nil {
+			return err
+		}
+		return fetch(ctx, s, p.at(l.failed), failed[:])
+	})
+	if err != nil || failed[0] == rows.None {
 		return err
 	}
-	return p.uploadRows(ctx, rows)
+	if err := v.program.RowError(&v.witness, int(failed[0])); err != nil {
+		return err
+	}
+	return wrongRow("cuda.evaluate", failed[0])
 }
 
 func (v *programValues) publicInputs() []fr.Element { return v.witness.Inputs }

@@ -3,11 +3,13 @@ package cuda
 import (
 	"context"
 	"errors"
+	"slices"
 	"unsafe"
 
 	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/cuda/msm"
 	"github.com/sealc2/sealc2/cuda/ntt"
+	"github.com/sealc2/sealc2/cuda/rows"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -23,6 +25,7 @@ type session struct {
 	down    *driver.Pinned // results
 	memory  *memory
 	msm     *msm.Summer
+	rows    *rows.Rows
 }
 
 // openSession makes a context and everything that must not be made while it works: pinned memory, and every kernel
@@ -75,12 +78,15 @@ func (s *session) fill(config Config) (err error) {
 	if s.msm, err = msm.New(d, s.library.Kernel); err != nil {
 		return err
 	}
+	if s.rows, err = rows.New(s.library.Kernel); err != nil {
+		return err
+	}
 	// Roots of unity are resident, and their table is made with the first partition; the kernels are put on the device now.
 	transforms, err := ntt.New(s.library.Kernel, 0, 0)
 	if err != nil {
 		return err
 	}
-	if err := s.library.Warm(append(s.msm.Kernels(), transforms.Kernels()...)...); err != nil {
+	if err := s.library.Warm(slices.Concat(s.rows.Kernels(), transforms.Kernels(), s.msm.Kernels())...); err != nil {
 		return err
 	}
 	s.memory = &memory{device: d, limit: config.MemoryBytes, unit: unit, held: map[*driver.Arena]struct{}{}}

@@ -13,8 +13,7 @@
 # nvcc is the one on PATH where that is of CUDA 13.0, else the pinned wheels of PyPI, kept in the user's cache. So is what
 # was compiled, by unit and architecture, under a hash of the sources: only what has changed is compiled again.
 #
-# A kernel that spills registers or has a stack frame fails the build, unless resources.txt names it with the bytes of
-# stack that it may have.
+# A kernel that spills registers or has a stack frame fails the build, unless resources.txt names it with what it may have.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/sealc2
@@ -113,7 +112,8 @@ printf '%s\n' "${work[@]}" | xargs -P "${JOBS:-$(nproc)}" -L1 "${BASH_SOURCE[0]}
 findings=$(for unit in "${units[@]}"; do
     for arch in "${archs[@]}"; do report "$unit" "$arch" "$objects/${keys[$unit]}.$arch.log"; done
 done)
-bad=$(awk 'FNR == NR { if ($0 !~ /^#/ && NF) allowed[$1] = $2; next } NF && !($5 + $6 == 0 && $2 in allowed && $4 <= allowed[$2])' \
+bad=$(awk 'FNR == NR { if ($0 !~ /^#/ && NF) { stack[$1] = $2; spills[$1] = $3 } next }
+    NF && !($2 in stack && $4 <= stack[$2] && $5 <= spills[$2] && $6 <= spills[$2])' \
     "$here/resources.txt" <(printf '%s\n' "$findings"))
 if [ -n "$bad" ]; then
     printf 'kernels with a stack frame or spills (unit, kernel, architecture, bytes of stack, stored, loaded):\n%s\n' "$bad" >&2

@@ -241,7 +241,7 @@ func (a *app) root() *cobra.Command {
 		}
 		a.write(helpJSON{what + "\n\n" + c.UsageString()})
 	})
-	a.device = choice{value: "auto", legal: []string{"cpu", "auto"}}
+	a.device = choice{value: "auto", legal: []string{"cpu", "cuda", "auto"}}
 	a.level = choice{value: "warn", legal: logLevels}
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", a.json, "write one JSON object to stdout, errors included")

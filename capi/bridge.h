@@ -34,6 +34,10 @@ int32_t sealc2_call_partition(sealc2_partition_fn fn, void *user, uint32_t parti
 /* parts: op, where, want, got; NULL for a text without any. len 0 clears. */
 void sealc2_put_error(sealc2_error *err, sealc2_in_bytes text, size_t len, const sealc2_span *parts);
 int sealc2_put_boxed(slice_boxed_uint8_t *out, sealc2_in_bytes data, size_t len); /* 0, or -1 without memory */
+/* A list of count empty items in place of an empty one, and an item of it: 0, or -1 without memory. */
+int sealc2_put_list(Result_slice_boxed_slice_boxed_uint8_t *result, size_t count);
+int sealc2_put_item(Result_slice_boxed_slice_boxed_uint8_t *result, size_t index, sealc2_in_bytes data, size_t len);
+void sealc2_fail_list(Result_slice_boxed_slice_boxed_uint8_t *result, sealc2_in_bytes text, size_t len);
 void sealc2_fail_bytes(Result_slice_boxed_uint8_t *result, sealc2_in_bytes text, size_t len);
 void sealc2_fail_bool(Result_bool_t *result, sealc2_in_bytes text, size_t len);
 void sealc2_fail_void(Result_void_t *result, sealc2_in_bytes text, size_t len);

@@ -60,6 +60,9 @@ func truth(text string) bool {
 	return false
 }
 
+// deviceEnv names the device for callers who cannot say, as engine.Config's Device; unset: "auto".
+const deviceEnv = "SEALC2_DEVICE"
+
 // threadsOf reads RAYON_NUM_THREADS: 0, as unset or malformed text, leaves the number to the engine.
 func threadsOf(getenv func(string) string) int {
 	n, err := strconv.ParseUint(strings.TrimSpace(getenv("RAYON_NUM_THREADS")), 10, 16)

@@ -59,15 +59,13 @@ Result_slice_boxed_slice_boxed_uint8_t *get_gpu_devices(void) {
     if (result == NULL)
         return NULL;
     sealc2_put_boxed(&result->error_msg, NULL, 0);
-    /* Empty as Rust has it: no NULL, and aligned. No backend of this version runs on a GPU. */
+    /* Empty as Rust has it: no NULL, and aligned. */
     result->value.ptr = (slice_boxed_uint8_t *)_Alignof(slice_boxed_uint8_t);
     const char *why = sealc2_refusal(1);
-    if (why != NULL) {
-        result->status_code = F_C_P_RESPONSE_STATUS_UNCLASSIFIED_ERROR;
-        sealc2_put_boxed(&result->error_msg, (sealc2_in_bytes)why, strlen(why));
-    } else {
-        sealc2go_start_logging();
-    }
+    if (why != NULL)
+        sealc2_fail_list(result, (sealc2_in_bytes)why, strlen(why));
+    else
+        sealc2go_gpu_devices(result);
     return result;
 }
 

@@ -130,8 +130,28 @@ func sealc2go_verify_seal(registeredProof C.int32_t, commR, commD, proverID, tic
 	}
 }
 
-//export sealc2go_start_logging
-func sealc2go_start_logging() { logging.started.Store(true) }
+//export sealc2go_gpu_devices
+func sealc2go_gpu_devices(result *C.Result_slice_boxed_slice_boxed_uint8_t) {
+	const op = "get_gpu_devices"
+	logging.started.Store(true)
+	err := protect(op, func() error {
+		names := engine.GPUs()
+		short := status.New(status.NoMemory, op, "value", "memory from malloc", "none")
+		if C.sealc2_put_list(result, C.size_t(len(names))) != 0 {
+			return short
+		}
+		for i, name := range names {
+			if C.sealc2_put_item(result, C.size_t(i), (C.sealc2_in_bytes)(unsafe.Pointer(unsafe.StringData(name))), C.size_t(len(name))) != 0 {
+				return short
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		text, length := cText(err)
+		C.sealc2_fail_list(result, text, length)
+	}
+}
 
 //export sealc2go_clear_cache
 func sealc2go_clear_cache(dir C.sealc2_in_bytes, dirLen C.size_t, result *C.Result_void_t) {

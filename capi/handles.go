@@ -35,8 +35,14 @@ var handles = struct {
 
 	opening  sync.Mutex // held while the shared session is found or opened
 	shared   *session   // of sealc2_ffi.h; nil until the first call
-	sharedAs int        // threads that it was opened with
+	sharedAs sharedConfig
 }{sessions: map[uint64]*session{}, jobs: map[uint64]*job{}}
+
+// sharedConfig is what the environment says of the shared session; another answer opens another one.
+type sharedConfig struct {
+	threads int
+	device  string
+}
 
 func newSession(config engine.Config) (*session, error) {
 	opened, err := engine.Open(config)
@@ -97,10 +103,10 @@ func removeSession(op string, handle uint64) (*session, error) {
 func useShared() (*session, error) {
 	handles.opening.Lock()
 	defer handles.opening.Unlock()
-	threads := threadsOf(environment)
+	as := sharedConfig{threadsOf(environment), environment(deviceEnv)}
 	handles.mu.Lock()
 	s := handles.shared
-	if s != nil && handles.sharedAs == threads {
+	if s != nil && handles.sharedAs == as {
 		s.calls.Add(1)
 		handles.mu.Unlock()
 		return s, nil
@@ -110,13 +116,13 @@ func useShared() (*session, error) {
 	if s != nil {
 		go retire(s)
 	}
-	s, err := newSession(engine.Config{Threads: threads, Log: logLine})
+	s, err := newSession(engine.Config{Threads: as.threads, Device: as.device, Log: logLine})
 	if err != nil {
 		return nil, err
 	}
 	handles.mu.Lock()
 	defer handles.mu.Unlock()
-	handles.shared, handles.sharedAs = s, threads
+	handles.shared, handles.sharedAs = s, as
 	s.calls.Add(1)
 	return s, nil
 }

@@ -30,7 +30,7 @@ func sealc2go_open(config C.sealc2_in_config, handle *C.sealc2_engine, failure *
 			return err
 		}
 		*handle = 0
-		opened := engine.Config{Threads: threadsOf(environment), Log: logLine}
+		opened := engine.Config{Threads: threadsOf(environment), Device: environment(deviceEnv), Log: logLine}
 		if config != nil {
 			if err := checkStruct(op, "config", unsafe.Pointer(config), unsafe.Sizeof(*config)); err != nil {
 				return err

@@ -40,6 +40,23 @@ int sealc2_put_boxed(slice_boxed_uint8_t *out, sealc2_in_bytes data, size_t len)
     return 0;
 }
 
+int sealc2_put_list(Result_slice_boxed_slice_boxed_uint8_t *result, size_t count) {
+    if (count == 0)
+        return 0;
+    slice_boxed_uint8_t *list = calloc(count, sizeof *list);
+    if (list == NULL)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        list[i] = empty_boxed();
+    result->value.ptr = list;
+    result->value.len = count;
+    return 0;
+}
+
+int sealc2_put_item(Result_slice_boxed_slice_boxed_uint8_t *result, size_t index, sealc2_in_bytes data, size_t len) {
+    return sealc2_put_boxed(&result->value.ptr[index], data, len);
+}
+
 static void free_boxed(slice_boxed_uint8_t *boxed) {
     if (boxed->len != 0)
         free(boxed->ptr);
@@ -59,6 +76,11 @@ void sealc2_fail_bool(Result_bool_t *result, sealc2_in_bytes text, size_t len) {
 }
 
 void sealc2_fail_void(Result_void_t *result, sealc2_in_bytes text, size_t len) {
+    result->status_code = F_C_P_RESPONSE_STATUS_UNCLASSIFIED_ERROR;
+    sealc2_put_boxed(&result->error_msg, text, len);
+}
+
+void sealc2_fail_list(Result_slice_boxed_slice_boxed_uint8_t *result, sealc2_in_bytes text, size_t len) {
     result->status_code = F_C_P_RESPONSE_STATUS_UNCLASSIFIED_ERROR;
     sealc2_put_boxed(&result->error_msg, text, len);
 }

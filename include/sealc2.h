@@ -81,7 +81,8 @@ typedef struct sealc2_config {
     size_t size;         /* sizeof(sealc2_config) */
     uint64_t threads;    /* CPU threads; 0: RAYON_NUM_THREADS, then the affinity mask and cgroup limit */
     uint64_t host_bytes; /* host memory; 0: the cgroup limit or the machine's memory */
-    const char *device;  /* "cpu" or "auto"; NULL: "auto" */
+    const char *device;  /* "cpu"; "cuda": the GPU with most memory; "cuda:1": that of a number; "auto": a GPU where one can
+                            be used, else the CPU; NULL: SEALC2_DEVICE, then "auto" */
 } sealc2_config;
 
 /* Whether development parameters, keys that are not in the public manifest, are accepted. */

@@ -125,55 +125,14 @@ func TestTransforms_Full(t *testing.T) {
 	checkQuotient(t, largeLog, h, polynomials[0], polynomials[1], polynomials[2], &x)
 }
 
-// Rates of one H200: multiplications a second of the card, and bytes a second of a copy, read and written.
-const (
-	multiplicationRate = 68e9
-	copyRate           = 4.3e12
-)
-
-// timed runs f a few times and reports the median, with the floor by operations and bytes.
-func timed(b *testing.B, s *driver.Stream, multiplications, bytes float64, f func() error) {
-	b.Helper()
-	kerneltest.Open(b) // a sub-benchmark is a goroutine of its own
-	begin, err := s.Device().NewEvent(true)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer begin.Close()
-	end, err := s.Device().NewEvent(true)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer end.Close()
-	var times []float64
-	for b.Loop() {
-		if err := errors.Join(s.Record(begin), f(), s.Record(end), s.Synchronize(context.Background())); err != nil {
-			b.Fatal(err)
-		}
-		ms, err := end.Since(begin)
-		if err != nil {
-			b.Fatal(err)
-		}
-		times = append(times, float64(ms))
-	}
-	times = times[min(1, len(times)-1):] // the first warms up
-	slices.Sort(times)
-	median := times[len(times)/2]
-	floor := max(multiplications/multiplicationRate, bytes/copyRate) * 1e3
-	fmt.Printf("%s: %.2f ms [%.2f, %.2f]; %.4g multiplications (%.1f ms), %.4g bytes (%.1f ms); floor %.1f ms, distance %.2f\n", b.Name(),
-		median, times[0], times[len(times)-1], multiplications, multiplications/multiplicationRate*1e3, bytes, bytes/copyRate*1e3, floor, median/floor)
-	b.ReportMetric(median, "ms")
-	b.ReportMetric(median/floor, "floors")
-}
-
 // transformCost counts multiplications and bytes of one transform of 2^log elements.
-func transformCost(log int, coset bool) (multiplications, bytes float64) {
+func transformCost(log int, coset bool) (w kerneltest.Work) {
 	n := float64(uint64(1) << log)
-	multiplications = n / 2 * float64(log)
+	w = kerneltest.Work{Multiplications: n / 2 * float64(log), Bytes: n * elementBytes * float64(2*len(passesOf(log))+1)}
 	if !coset {
-		multiplications -= n - 1
+		w.Multiplications -= n - 1
 	}
-	return multiplications, n * elementBytes * float64(2*len(passesOf(log))+1)
+	return w
 }
 
 // BenchmarkTransforms times one transform each way and the quotient at 2^27.
@@ -187,25 +146,29 @@ func BenchmarkTransforms(b *testing.B) {
 		v[i] = kerneltest.Put(b, parallelVector(b, uint64(i), int(n)))
 	}
 	for _, coset := range []bool{false, true} {
-		multiplications, bytes := transformCost(largeLog, coset)
+		w := transformCost(largeLog, coset)
 		b.Run(fmt.Sprintf("forward/coset=%v", coset), func(b *testing.B) {
-			timed(b, s, multiplications, bytes, func() error { return tr.Forward(s, v[0], largeLog, coset) })
+			kerneltest.Timed(b, s, w, func() error { return tr.Forward(s, v[0], largeLog, coset) })
 		})
+		w.Multiplications += float64(n) // by 1/n
 		b.Run(fmt.Sprintf("inverse/coset=%v", coset), func(b *testing.B) {
-			timed(b, s, multiplications+float64(n), bytes, func() error { return tr.Inverse(s, v[0], largeLog, coset) })
+			kerneltest.Timed(b, s, w, func() error { return tr.Inverse(s, v[0], largeLog, coset) })
 		})
 	}
 	for i, p := range passesOf(largeLog) {
-		b.Run(fmt.Sprintf("pass=%d,levels=%d", i, tileLog-p.columns), func(b *testing.B) {
-			timed(b, s, float64(n)/2*float64(tileLog-p.columns), float64(n*2*elementBytes), func() error { return tr.forwardPasses(s, v[0], []pass{p}, true) })
+		levels := tileLog - p.columns
+		b.Run(fmt.Sprintf("pass=%d,levels=%d", i, levels), func(b *testing.B) {
+			w := kerneltest.Work{Multiplications: float64(n) / 2 * float64(levels), Bytes: float64(n * 2 * elementBytes)}
+			kerneltest.Timed(b, s, w, func() error { return tr.forwardPasses(s, v[0], []pass{p}, true) })
 		})
 	}
-	plain, plainBytes := transformCost(largeLog, false)
-	coset, cosetBytes := transformCost(largeLog, true)
+	plain, coset := transformCost(largeLog, false), transformCost(largeLog, true)
 	b.Run("quotient", func(b *testing.B) {
-		// Four passes less than its transforms have: see Quotient. One multiplication for the product, two for the scales.
-		timed(b, s, 3*plain+3*coset+3*float64(n), 3*plainBytes+3*cosetBytes-float64(n*3*2*elementBytes), func() error {
-			return tr.Quotient(s, v[0], v[1], v[2], largeLog)
-		})
+		// Three passes less than its transforms have, see Quotient. One multiplication for the product, two for the scales.
+		w := kerneltest.Work{
+			Multiplications: 3*(plain.Multiplications+coset.Multiplications) + 3*float64(n),
+			Bytes:           3*(plain.Bytes+coset.Bytes) - float64(n*3*2*elementBytes),
+		}
+		kerneltest.Timed(b, s, w, func() error { return tr.Quotient(s, v[0], v[1], v[2], largeLog) })
 	})
 }

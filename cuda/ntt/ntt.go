@@ -30,19 +30,14 @@ const (
 type Transforms struct {
 	log                                                             int
 	fillRoots, forward, inverse, inverseForward, multiply, subtract driver.Kernel
-	table                                                           table
+	roots                                                           driver.Ptr   // the table
 	seeds                                                           []fr.Element // what Prepare uploads
 	args                                                            driver.Args
 	passes                                                          [MaxLog + 1][]pass
 }
 
-// pass, table and finish are NttPass, NttTable and NttFinish of the kernels.
+// pass and finish are NttPass and NttFinish of the kernels.
 type pass struct{ log, stride, columns, coset uint32 }
-
-type table struct {
-	roots, high      driver.Ptr
-	limitLog, lowLog uint32
-}
 
 type finish struct {
 	other      driver.Ptr
@@ -60,7 +55,8 @@ const (
 	subtracted
 )
 
-// TableBytes is the device memory that the roots for transforms of up to 2^log elements take.
+// TableBytes is the device memory that the roots for transforms of up to 2^log elements take: as much as a vector, and
+// what they are made from.
 func TableBytes(log int) int64 { return elementBytes * (int64(1)<<log + int64(1)<<(log-lowLog(log))) }
 
 // lowLog splits the digits of a root's number in two halves.
@@ -72,8 +68,7 @@ func New(find func(name string) (driver.Kernel, error), log int, at driver.Ptr) 
 	if log < 0 || log > MaxLog {
 		return nil, status.New(status.Internal, "ntt.New", "log", fmt.Sprintf("0 to %d", MaxLog), fmt.Sprint(log))
 	}
-	low := lowLog(log)
-	t := &Transforms{log: log, table: table{at, at.Add(elementBytes << log), uint32(log), uint32(low)}}
+	t := &Transforms{log: log, roots: at}
 	for _, k := range []struct {
 		name string
 		into *driver.Kernel
@@ -118,7 +113,7 @@ func passesOf(log int) []pass {
 
 // Prepare queues the making of the table. t must live until the stream has passed it.
 func (t *Transforms) Prepare(s *driver.Stream) error {
-	low := int(t.table.lowLog)
+	low := lowLog(t.log)
 	lows, highs := 1<<low, 1<<(t.log-low)
 	t.seeds = make([]fr.Element, lows+highs)
 	if err := fillRoots(t.seeds[:lows], 0); err != nil {
@@ -127,14 +122,15 @@ func (t *Transforms) Prepare(s *driver.Stream) error {
 	if err := fillRoots(t.seeds[lows:], low); err != nil {
 		return err
 	}
-	if err := s.CopyToDevice(t.table.roots, unsafe.Pointer(&t.seeds[0]), int64(lows)*elementBytes); err != nil {
+	if err := s.CopyToDevice(t.roots, unsafe.Pointer(&t.seeds[0]), int64(lows)*elementBytes); err != nil {
 		return err
 	}
-	if err := s.CopyToDevice(t.table.high, unsafe.Pointer(&t.seeds[lows]), int64(highs)*elementBytes); err != nil {
+	high := t.roots.Add(elementBytes << t.log)
+	if err := s.CopyToDevice(high, unsafe.Pointer(&t.seeds[lows]), int64(highs)*elementBytes); err != nil {
 		return err
 	}
 	count := uint32(1) << t.log
-	t.args.Reset().Ptr(t.table.roots).Ptr(t.table.high).U32(t.table.lowLog).U32(count)
+	t.args.Reset().Ptr(t.roots).Ptr(high).U32(uint32(low)).U32(count)
 	return s.Launch(t.fillRoots, driver.Dim{X: max(1, min(count/256, 1<<14))}, driver.Dim{X: 256}, 0, &t.args)
 }
 
@@ -268,7 +264,7 @@ func (t *Transforms) queue(s *driver.Stream, k driver.Kernel, p pass, coset bool
 	for _, v := range vectors {
 		a.Ptr(v)
 	}
-	a.Struct(unsafe.Pointer(&p), int(unsafe.Sizeof(p))).Struct(unsafe.Pointer(&t.table), int(unsafe.Sizeof(t.table)))
+	a.Struct(unsafe.Pointer(&p), int(unsafe.Sizeof(p))).Ptr(t.roots)
 	if f != nil {
 		a.Struct(unsafe.Pointer(f), int(unsafe.Sizeof(*f)))
 	}

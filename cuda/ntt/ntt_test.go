@@ -19,6 +19,8 @@ import (
 	"github.com/sealc2/sealc2/engine/status"
 )
 
+var _ = kerneltest.Only("ntt")
+
 // smallLog bounds the sizes that the emulator does.
 const smallLog = 12
 

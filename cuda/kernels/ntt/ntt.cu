@@ -15,67 +15,70 @@ SEALC2_KERNEL(ntt_fill_roots);
 
 // A pass of a forward transform.
 extern "C" __global__ void __launch_bounds__(ntt_threads, ntt_blocks)
-ntt_forward(Fr* v, NttPass pass, NttTable table) {
+ntt_forward(Fr* v, NttPass pass, const Fr* roots) {
     SEALC2_SHARED(uint4, shared);
     const NttBlock block(shared, pass);
     Fr x[8];
     block.load(x, v, ntt_top);
-    block.forward<false>(x, table, pass.coset);
+    block.forward<true>(x, roots, pass.coset);
     block.store_bottom(v, x);
 }
 SEALC2_KERNEL(ntt_forward);
 
 // A pass of an inverse transform, and what finishes it.
 extern "C" __global__ void __launch_bounds__(ntt_threads, ntt_blocks)
-ntt_inverse(Fr* v, NttPass pass, NttTable table, NttFinish finish) {
+ntt_inverse(Fr* v, NttPass pass, const Fr* roots, NttFinish finish) {
     SEALC2_SHARED(uint4, shared);
     const NttBlock block(shared, pass);
     Fr x[8];
     block.load_bottom(x, v);
-    block.inverse<false>(x, table, pass.coset);
-    const uint32_t at = block.index(ntt_top);
-    if (finish.kind != ntt_plain) {
-        SEALC2_UNROLL
-        for (uint32_t k = 0; k < 8; k++) {
-            const uint32_t i = at | k << ntt_top;
-            x[k] = mul(x[k], finish.scale);
-            if (finish.kind == ntt_subtracted && block.holds(i)) x[k] = sub(mul(finish.other[block.place(i)], finish.other_scale), x[k]);
-        }
+    block.inverse<true>(x, roots, pass.coset);
+    if (finish.kind == ntt_plain) {
+        block.store(v, x, ntt_top);
+        return;
     }
-    block.store(v, x, ntt_top);
+    // One at a time, through the thread's own places in shared memory: a short loop.
+    block.write_all(x, ntt_top);
+    SEALC2_ROLL
+    for (uint32_t i = block.index(ntt_top); i < ntt_tile; i += 1u << ntt_top) {
+        if (!block.holds(i)) continue;
+        Fr y = mul(block.read(i), finish.scale);
+        if (finish.kind == ntt_subtracted) y = sub(mul(finish.other[block.place(i)], finish.other_scale), y);
+        v[block.place(i)] = y;
+    }
 }
 SEALC2_KERNEL(ntt_inverse);
 
 // The last pass of an inverse transform with c = 1 and the first of a forward one on the coset.
 extern "C" __global__ void __launch_bounds__(ntt_threads, ntt_blocks)
-ntt_inverse_forward(Fr* v, NttPass pass, NttTable table) {
+ntt_inverse_forward(Fr* v, NttPass pass, const Fr* roots) {
     SEALC2_SHARED(uint4, shared);
     const NttBlock block(shared, pass);
     Fr x[8];
     block.load_bottom(x, v);
-    block.inverse<false>(x, table, 0);
-    block.forward<false>(x, table, pass.coset);
+    block.inverse<true>(x, roots, 0);
+    block.forward<false>(x, roots, pass.coset);
     block.store_bottom(v, x);
 }
 SEALC2_KERNEL(ntt_inverse_forward);
 
-// The last pass of a forward transform, the product with other's values, and the first pass of an inverse transform.
-extern "C" __global__ void __launch_bounds__(ntt_threads, ntt_blocks)
-ntt_multiply(Fr* v, const Fr* other, NttPass pass, NttTable table) {
+// The last pass of a forward transform on the coset, the product with other's values, and the first pass back.
+extern "C" __global__ void __launch_bounds__(ntt_threads, ntt_blocks - 1)
+ntt_multiply(Fr* v, const Fr* other, NttPass pass, const Fr* roots) {
     SEALC2_SHARED(uint4, shared);
     const NttBlock block(shared, pass);
     Fr x[8];
     block.load(x, v, ntt_top);
-    block.forward<false>(x, table, pass.coset);
-    block.exchange(x, block.bottom(), ntt_top);
-    const uint32_t at = block.index(ntt_top);
-    SEALC2_UNROLL
-    for (uint32_t k = 0; k < 8; k++) {
-        const uint32_t i = at | k << ntt_top;
-        if (block.holds(i)) x[k] = mul(x[k], other[block.place(i)]);
-    }
-    block.exchange(x, ntt_top, block.bottom());
-    block.inverse<false>(x, table, pass.coset);
+    block.forward<false>(x, roots, pass.coset);
+    block.write_all(x, block.bottom());
+    __syncthreads();
+    SEALC2_ROLL
+    for (uint32_t i = block.index(ntt_top); i < ntt_tile; i += 1u << ntt_top)
+        if (block.holds(i)) block.write(i, mul(block.read(i), other[block.place(i)]));
+    __syncthreads();
+    block.read_all(x, block.bottom());
+    __syncthreads();
+    block.inverse<false>(x, roots, pass.coset);
     block.store(v, x, ntt_top);
 }
 SEALC2_KERNEL(ntt_multiply);

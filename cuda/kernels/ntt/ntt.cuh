@@ -35,30 +35,18 @@ struct NttPass {
     uint32_t coset;       // 0, or 2^(levels above the pass + ntt_tile_log), which makes group k of a level 2^level + k
 };
 
-// NttTable holds the roots: all below 2^limit_log, and high[h] = roots[h << low_log] to multiply others from.
-struct NttTable {
-    const Fr* roots;
-    const Fr* high;
-    uint32_t limit_log, low_log;
-};
-
-// ntt_root is roots[k]. split: k may lie beyond the table.
-template <bool split> SEALC2_DEVICE Fr ntt_root(const NttTable& table, uint32_t k) {
-    if (!split || k >> table.limit_log == 0) return table.roots[k];
-    return mul(table.roots[k & ((1u << table.low_log) - 1)], table.high[k >> table.low_log]);
-}
-
 // ntt_mirror is the k' with roots[k'] = -1/roots[k], for k > 0.
 SEALC2_DEVICE uint32_t ntt_mirror(uint32_t k) { return k ^ (0x7fffffffu >> __clz(int(k))); }
 
-// ntt_level does the level of bit `bit` of the window; q is the group of the level of bit 2.
-template <int bit, bool inverse, bool split> SEALC2_DEVICE void ntt_level(Fr* x, const NttTable& table, uint32_t q) {
+// ntt_level does the level of bit `bit` of the window; q is the group of the level of bit 2. ones: q may be 0, whose root
+// is 1 and takes no multiplication.
+template <int bit, bool inverse, bool ones> SEALC2_DEVICE void ntt_level(Fr* x, const Fr* roots, uint32_t q) {
     constexpr int half = 1 << bit, groups = 4 >> bit;
     SEALC2_UNROLL
     for (int g = 0; g < groups; g++) {
         const uint32_t k = q * groups + g;
-        const bool plain = k == 0; // roots[0] = 1
-        const Fr w = ntt_root<split>(table, inverse && !plain ? ntt_mirror(k) : k);
+        const bool plain = ones && k == 0;
+        const Fr w = roots[inverse && !plain ? ntt_mirror(k) : k];
         SEALC2_UNROLL
         for (int j = 0; j < half; j++) {
             Fr& u = x[2 * g * half + j];
@@ -120,40 +108,50 @@ struct NttBlock {
             if (holds(at | k << window)) v[place(at | k << window)] = x[k];
     }
 
+    // write and read move one element of the tile to and from shared memory.
+    SEALC2_DEVICE void write(uint32_t i, const Fr& x) const {
+        const uint32_t s = slot(i);
+        shared[s] = make_uint4(x.limb[0], x.limb[1], x.limb[2], x.limb[3]);
+        shared[s + ntt_tile] = make_uint4(x.limb[4], x.limb[5], x.limb[6], x.limb[7]);
+    }
+    SEALC2_DEVICE Fr read(uint32_t i) const {
+        const uint32_t s = slot(i);
+        const uint4 a = shared[s], b = shared[s + ntt_tile];
+        return Fr{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
+    }
+
+    SEALC2_DEVICE void write_all(const Fr* x, uint32_t window) const {
+        const uint32_t at = index(window);
+        SEALC2_UNROLL
+        for (uint32_t k = 0; k < 8; k++) write(at | k << window, x[k]);
+    }
+    SEALC2_DEVICE void read_all(Fr* x, uint32_t window) const {
+        const uint32_t at = index(window);
+        SEALC2_UNROLL
+        for (uint32_t k = 0; k < 8; k++) x[k] = read(at | k << window);
+    }
+
     // exchange moves the block's elements from one window to another.
     SEALC2_DEVICE void exchange(Fr* x, uint32_t from, uint32_t to) const {
-        uint32_t at = index(from);
-        SEALC2_UNROLL
-        for (uint32_t k = 0; k < 8; k++) {
-            const uint32_t s = slot(at | k << from);
-            const uint32_t* const l = x[k].limb;
-            shared[s] = make_uint4(l[0], l[1], l[2], l[3]);
-            shared[s + ntt_tile] = make_uint4(l[4], l[5], l[6], l[7]);
-        }
+        write_all(x, from);
         __syncthreads();
-        at = index(to);
-        SEALC2_UNROLL
-        for (uint32_t k = 0; k < 8; k++) {
-            const uint32_t s = slot(at | k << to);
-            const uint4 a = shared[s], b = shared[s + ntt_tile];
-            x[k] = Fr{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
-        }
+        read_all(x, to);
         __syncthreads();
     }
 
     // bottom is the window in which a pass's lowest level is done.
     SEALC2_DEVICE uint32_t bottom() const { return min(pass.column_log, ntt_top); }
 
-    // forward does the pass's levels, from the top window to the bottom one.
-    template <bool split> SEALC2_DEVICE void forward(Fr* x, const NttTable& table, uint32_t coset) const {
+    // forward does the pass's levels, from the top window to the bottom one. ones: coset may be 0.
+    template <bool ones> SEALC2_DEVICE void forward(Fr* x, const Fr* roots, uint32_t coset) const {
         const uint32_t begin = pass.column_log, base = group + coset;
         uint32_t end = ntt_tile_log; // bits of the tile in [begin, end) are to be done
         SEALC2_ROLL
         for (uint32_t window = ntt_top;;) {
             const uint32_t q = (base + index(window)) >> (window + 3);
-            if (window + 2 >= begin && window + 2 < end) ntt_level<2, false, split>(x, table, q);
-            if (window + 1 >= begin && window + 1 < end) ntt_level<1, false, split>(x, table, q);
-            if (window >= begin && window < end) ntt_level<0, false, split>(x, table, q);
+            if (window + 2 >= begin && window + 2 < end) ntt_level<2, false, ones>(x, roots, q);
+            if (window + 1 >= begin && window + 1 < end) ntt_level<1, false, ones>(x, roots, q);
+            if (window >= begin && window < end) ntt_level<0, false, ones>(x, roots, q);
             if (window <= begin) break;
             const uint32_t next = max(window, begin + 3) - 3;
             exchange(x, window, next);
@@ -163,19 +161,19 @@ struct NttBlock {
     }
 
     // inverse does the pass's levels, from the bottom window to the top one.
-    template <bool split> SEALC2_DEVICE void inverse(Fr* x, const NttTable& table, uint32_t coset) const {
+    template <bool ones> SEALC2_DEVICE void inverse(Fr* x, const Fr* roots, uint32_t coset) const {
         const uint32_t base = group + coset;
-        uint32_t begin = pass.column_log;
         SEALC2_ROLL
         for (uint32_t window = bottom();;) {
+            // In the top window the window before may have done some bits, or they are columns.
+            const uint32_t begin = window < ntt_top ? window : pass.column_log + (ntt_top + 2 - bottom()) / 3 * 3;
             const uint32_t q = (base + index(window)) >> (window + 3);
-            if (window >= begin) ntt_level<0, true, split>(x, table, q);
-            if (window + 1 >= begin) ntt_level<1, true, split>(x, table, q);
-            if (window + 2 >= begin) ntt_level<2, true, split>(x, table, q);
+            if (window >= begin) ntt_level<0, true, ones>(x, roots, q);
+            if (window + 1 >= begin) ntt_level<1, true, ones>(x, roots, q);
+            if (window + 2 >= begin) ntt_level<2, true, ones>(x, roots, q);
             if (window == ntt_top) break;
             const uint32_t next = min(window + 3, ntt_top);
             exchange(x, window, next);
-            begin = window + 3;
             window = next;
         }
     }

@@ -36,7 +36,7 @@ var (
 )
 
 const (
-	scatterItems      = 16
+	scatterItems      = 12
 	pairBuckets       = 1024
 	pairThreads       = 256
 	pairLimit         = 4096

@@ -13,8 +13,8 @@ import (
 	"github.com/sealc2/sealc2/engine/status"
 )
 
-// SumG1 returns the sum of a plan for G1. The input and scratch, p.Bytes of it, stay as they are, and belong to the call,
-// until it returns; it waits for the stream. Errors: Cancelled; Internal for an input that is not what was planned, or when
+// SumG1 returns the sum of a plan for G1. The input and scratch, p.Bytes of it, belong to the call until it returns; it has
+// then waited for the stream, unless it returns an error: then they belong to the stream until that is synchronized. Errors: Cancelled; Internal for an input that is not what was planned, or when
 // a kernel reports a fault; else what the driver said.
 func (m *Summer) SumG1(ctx context.Context, s *driver.Stream, p *Plan, in Input, scratch driver.Ptr) (sum bls.G1Jac, err error) {
 	defer status.Recover("msm.SumG1", &err)

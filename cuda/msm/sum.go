@@ -48,13 +48,13 @@ func (m *Summer) sum(ctx context.Context, s *driver.Stream, p *Plan, in Input, s
 	if scratch%alignment != 0 {
 		return nil, status.New(status.Internal, op, "scratch", fmt.Sprintf("an address that is a multiple of %d", alignment), fmt.Sprintf("%#x", scratch))
 	}
-	if err := s.Fill32(r.at(p.at.control), 0, controlWords); err != nil {
-		return nil, err
-	}
 	count := in.Count
 	r.scalars = in.Scalars
 	if p.listed() {
-		var err error
+		err := s.Fill32(r.at(p.at.control), 0, controlWords)
+		if err != nil {
+			return nil, err
+		}
 		if count, err = r.choose(); err != nil {
 			return nil, err
 		}
@@ -247,10 +247,10 @@ func (r *run) sumGroup(group []window, low, ones int) error {
 	if err := r.launch(r.sort.scanRows, 1, 1024, 0); err != nil {
 		return err
 	}
-	threads := r.scatterThreads(len(group), widest)
+	threads := r.scatterThreads(len(group))
 	r.args.Reset().Ptr(digits).Ptr(r.index).U32(uint32(r.n))
 	window().U32(uint32(widest)).Ptr(places).Ptr(r.at(at.entries)).U32(uint32(r.entries)).Ptr(control)
-	if err := r.launchRows(r.sort.scatterEntries, r.spread(r.n, threads*scatterItems, 64), len(group), threads, entryBytes*threads*scatterItems+8*widest); err != nil {
+	if err := r.launchRows(r.sort.scatterEntries, r.spread(r.n, threads*scatterItems, 64), len(group), threads, 4*widest); err != nil {
 		return err
 	}
 	r.trace("scatter")
@@ -315,12 +315,9 @@ func (w *window) index(all []window) int {
 	return -1
 }
 
-// scatterThreads is the size of a block of scatter_entries: as large as its memory allows, unless tiles would be too few.
-func (r *run) scatterThreads(windows, widest int) int {
+// scatterThreads is the size of a block of scatter_entries: the largest, unless tiles would be too few.
+func (r *run) scatterThreads(windows int) int {
 	threads := 1024
-	for threads > 64 && entryBytes*threads*scatterItems+8*widest > r.target.SharedBytes-sortSpareBytes {
-		threads /= 2
-	}
 	for threads > 256 && r.n*windows/(threads*scatterItems) < 4*r.target.SMs {
 		threads /= 2
 	}

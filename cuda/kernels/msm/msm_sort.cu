@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(1024) msm_scan_rows(uint32_t* count
 }
 SEALC2_KERNEL(msm_scan_rows);
 
-extern "C" __global__ void __launch_bounds__(scatter_threads, 1) msm_scatter_entries(const uint32_t* digits, const uint32_t* index, uint32_t count,
+extern "C" __global__ void __launch_bounds__(scatter_threads, 2) msm_scatter_entries(const uint32_t* digits, const uint32_t* index, uint32_t count,
                                                                                      Windows windows, uint32_t first_window, uint32_t partitions,
                                                                                      uint32_t* places, uint2* entries, uint32_t capacity, uint32_t* control) {
     scatter_entries(digits, index, count, windows, first_window, partitions, places, entries, capacity, control);

@@ -4,8 +4,7 @@
 // 2^(offset + bits - 1) over the windows, so that a window's digit is its bits minus 2^(bits - 1) and needs no carry.
 // Digit d goes to bucket |d| - 1 with the point or its negative; zeros go nowhere.
 //
-// The sort's first pass splits the digits of the windows of a group by the high bits of their bucket, through tiles in
-// shared memory; its second pass sorts each partition by the low bits in shared memory, one block a partition, and
+// The sort's first pass splits the digits of the windows of a group by the high bits of their bucket; its second pass sorts each partition by the low bits in shared memory, one block a partition, and
 // writes what the tree of additions starts from: all pairs of neighbours in a bucket, packed, and for each bucket
 // where its pairs are, how many, and the odd point if there is one. Buckets' order among the pairs does not matter, so
 // each partition takes its place by one atomic addition. A partition that exceeds a block's memory, as skewed scalars
@@ -126,50 +125,42 @@ SEALC2_DEVICE uint32_t scan_shared(uint32_t* words, uint32_t count, uint32_t* su
 
 // An entry: bucket in the group, and the number of a point with the digit's sign.
 
-// scatter_entries writes the entries of window blockIdx.y to their partitions. A tile's entries are put in order in
-// shared memory, so that those of a partition leave as one run. places[partition] is where the next one goes; index gives
-// the points' numbers where it is not null. Shared memory: a tile of entries, two words a partition.
+// scatter_entries writes the entries of window blockIdx.y to their partitions. A tile is counted, takes a run of places in each
+// partition, and is then written straight to them: runs of a few entries, which meet their neighbours in the second cache.
+// places[partition] is where the next run begins; index gives the points' numbers where it is not null. Shared memory: a word a
+// partition.
 SEALC2_DEVICE void scatter_entries(const uint32_t* digits, const uint32_t* index, uint32_t count, const Windows& windows, uint32_t first_window,
                                    uint32_t partitions, uint32_t* places, uint2* entries, uint32_t capacity, uint32_t* control) {
-    SEALC2_SHARED(uint2, staged);
-    __shared__ uint32_t sums[max_warps + 1];
-    const uint32_t tile = blockDim.x * scatter_items, low = windows.low_bits, w = first_window + blockIdx.y;
-    uint32_t* const start = reinterpret_cast<uint32_t*>(staged + tile);
-    uint32_t* const place = start + partitions;
+    SEALC2_SHARED(uint32_t, place);
+    constexpr int ahead = scatter_items;
+    const uint32_t tile = blockDim.x * ahead, low = windows.low_bits, w = first_window + blockIdx.y;
     const uint32_t bucket = windows.window[w].bucket - windows.window[first_window].bucket;
     digits += size_t(w) * count;
     places += bucket >> low;
     for (uint32_t at = blockIdx.x * tile; at < count; at += gridDim.x * tile) {
-        for (uint32_t p = threadIdx.x; p < partitions; p += blockDim.x) start[p] = 0;
-        uint32_t digit[scatter_items], rank[scatter_items];
+        for (uint32_t p = threadIdx.x; p < partitions; p += blockDim.x) place[p] = 0;
+        uint32_t digit[ahead];
         SEALC2_UNROLL
-        for (int k = 0; k < scatter_items; k++) {
+        for (int k = 0; k < ahead; k++) {
             const uint32_t i = at + k * blockDim.x + threadIdx.x;
             digit[k] = i < count ? digits[i] : none;
         }
         __syncthreads();
         SEALC2_UNROLL
-        for (int k = 0; k < scatter_items; k++)
-            rank[k] = digit[k] != none ? atomicAdd(&start[(digit[k] & ~sign_bit) >> low], 1u) : 0;
+        for (int k = 0; k < ahead; k++)
+            if (digit[k] != none) atomicAdd(&place[(digit[k] & ~sign_bit) >> low], 1u);
         __syncthreads();
         for (uint32_t p = threadIdx.x; p < partitions; p += blockDim.x) {
-            const uint32_t n = start[p];
+            const uint32_t n = place[p];
             if (n != 0) place[p] = atomicAdd(&places[p], n);
         }
         __syncthreads();
-        const uint32_t total = scan_shared(start, partitions, sums);
         SEALC2_UNROLL
-        for (int k = 0; k < scatter_items; k++) {
+        for (int k = 0; k < ahead; k++) {
             if (digit[k] == none) continue;
-            const uint32_t i = at + k * blockDim.x + threadIdx.x, b = digit[k] & ~sign_bit;
-            staged[start[b >> low] + rank[k]] = make_uint2(bucket + b, (index ? index[i] : i) | (digit[k] & sign_bit));
-        }
-        __syncthreads();
-        for (uint32_t j = threadIdx.x; j < total; j += blockDim.x) {
-            const uint2 e = staged[j];
-            const uint32_t p = (e.x - bucket) >> low, to = place[p] + j - start[p];
+            const uint32_t i = at + k * blockDim.x + threadIdx.x, b = digit[k] & ~sign_bit, to = atomicAdd(&place[b >> low], 1u);
             if (to < capacity)
-                entries[to] = e;
+                entries[to] = make_uint2(bucket + b, (index ? index[i] : i) | (digit[k] & sign_bit));
             else
                 atomicOr(&control[control_status], fault_entries);
         }
@@ -213,7 +204,15 @@ SEALC2_DEVICE void sort_partition(const uint2* entries, const uint32_t* starts, 
     for (uint32_t b = threadIdx.x; b < each; b += blockDim.x) next[b] = 0;
     if (threadIdx.x < 32) rounds[threadIdx.x] = 0;
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) atomicAdd(&next[entries[at + i].x & low], 1u);
+    constexpr int ahead = 8; // reads under way
+    for (uint32_t i = threadIdx.x; i < count; i += ahead * blockDim.x) {
+        uint32_t b[ahead];
+        SEALC2_UNROLL
+        for (int k = 0; k < ahead; k++) b[k] = i + k * blockDim.x < count ? entries[at + i + k * blockDim.x].x : none;
+        SEALC2_UNROLL
+        for (int k = 0; k < ahead; k++)
+            if (b[k] != none) atomicAdd(&next[b[k] & low], 1u);
+    }
     __syncthreads();
     const uint32_t rounded = (each + 31) & ~31u;
     for (uint32_t b = threadIdx.x; b < rounded; b += blockDim.x) {
@@ -242,13 +241,19 @@ SEALC2_DEVICE void sort_partition(const uint2* entries, const uint32_t* starts, 
         end[b] = next[b] + (size & ~1u);
     }
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
-        const uint2 e = entries[at + i];
-        const uint32_t b = e.x & low, k = atomicAdd(&next[b], 1u);
-        if (k == end[b])
-            buckets.odd[bucket + b] = e.y; // of an odd number of entries, the last; that of an even number never gets here
-        else
-            sorted[k] = e.y;
+    for (uint32_t i = threadIdx.x; i < count; i += ahead * blockDim.x) {
+        uint2 e[ahead];
+        SEALC2_UNROLL
+        for (int k = 0; k < ahead; k++) e[k] = i + k * blockDim.x < count ? entries[at + i + k * blockDim.x] : make_uint2(none, none);
+        SEALC2_UNROLL
+        for (int k = 0; k < ahead; k++) {
+            if (e[k].x == none) continue;
+            const uint32_t b = e[k].x & low, to = atomicAdd(&next[b], 1u);
+            if (to == end[b])
+                buckets.odd[bucket + b] = e[k].y; // of an odd number of entries, the last; that of an even number never gets here
+            else
+                sorted[to] = e[k].y;
+        }
     }
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < paired / 2; i += blockDim.x) pairs[base + i] = make_uint2(sorted[2 * i], sorted[2 * i + 1]);

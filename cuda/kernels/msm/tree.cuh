@@ -239,8 +239,10 @@ template <class F> SEALC2_DEVICE void backward(const Points<F>& points, const ui
             copy_unit(to + (3 * units + j) * block, b + by + j);
         }
     };
+    // Numbers are read two pairs ahead, in G2 one, where registers do not suffice.
+    constexpr bool two_ahead = units == 3;
     uint2 pair, ahead = pairs[size_t(s) * threads + t], later = ahead;
-    if (s > 0) later = pairs[size_t(s - 1) * threads + t];
+    if (two_ahead && s > 0) later = pairs[size_t(s - 1) * threads + t];
     fetch(mine, ahead);
     copy_async_commit();
     F rest;
@@ -250,12 +252,15 @@ template <class F> SEALC2_DEVICE void backward(const Points<F>& points, const ui
         more = s > 0;
         const uint32_t at = s * threads + t;
         pair = ahead;
-        ahead = later;
+        if (two_ahead)
+            ahead = later;
+        else if (more)
+            ahead = pairs[at - threads];
         F reciprocal = rest; // of this pair's factor
         if (more) {
             load(reciprocal, prefixes + size_t(s - 1) * units * threads + t, threads);
             fetch(mine + (buffer ^ 1) * (4 * units * block), ahead);
-            if (s > 1) later = pairs[at - 2 * threads];
+            if (two_ahead && s > 1) later = pairs[at - 2 * threads];
         }
         copy_async_commit();
         if (more) reciprocal = mul_lazy(rest, reciprocal);

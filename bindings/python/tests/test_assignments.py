@@ -32,7 +32,7 @@ class Refused(unittest.TestCase):
             prove(circuit, *assignments, **options)
         error = caught.exception
         self.assertEqual(error.kind, kind, error)
-        self.assertEqual(error.where, where, error)
+        self.assertTrue(error.where.endswith(where), error)  # in front may be which circuit it is of several
         self.assertIn(text, error.message)
         for part in (error.op, error.where, error.want, error.got):
             self.assertIn(part, error.message)
@@ -364,7 +364,7 @@ if __name__ == "__main__":
         try:
             made[1].get(100)
         except sealc2.Error as error:
-            assert (error.kind, error.where) == (sealc2.Status.UNSATISFIED, "row 2 of 13"), error
+            assert error.kind == sealc2.Status.UNSATISFIED and "row 2 of 13" in error.where, error
             print("ok")
 """
         env = {**os.environ, "TESTS": os.path.dirname(os.path.abspath(__file__))}

@@ -167,16 +167,19 @@ class Engine:
     """One memory and thread budget with its loaded parameters. Threads may share it; one is enough for most
     programs, and the functions of this module share one that opens at first use.
 
-    threads and host_bytes of 0 leave the choice to the machine (RAYON_NUM_THREADS, affinity, cgroup).
+    threads and host_bytes of 0 leave the choice to the machine (RAYON_NUM_THREADS, affinity, cgroup). device is "cpu",
+    "cuda", "cuda:1" or "auto"; None: SEALC2_DEVICE says, else it is "auto".
     """
 
-    def __init__(self, *, threads: int = 0, host_bytes: int = 0, device: str = "auto") -> None:
+    def __init__(self, *, threads: int = 0, host_bytes: int = 0, device: Optional[str] = None) -> None:
         self._handle = 0
+        if device is not None and (not isinstance(device, str) or "\0" in device):
+            raise caller("Engine", "device", 'text as "cpu" or "cuda"', repr(device))
         config = _native.Config(
             ctypes.sizeof(_native.Config),
             number("Engine", "threads", threads, 0, (1 << 64) - 1),
             number("Engine", "host_bytes", host_bytes, 0, (1 << 64) - 1),
-            device.encode(),
+            None if device is None else device.encode(),
         )
         handle = ctypes.c_uint64(0)
         call("sealc2_open", ctypes.byref(config), ctypes.byref(handle))

@@ -255,6 +255,21 @@ class Refusals(unittest.TestCase):
         self.refused(Status.CALLER, "closed", engine.seal_commit_phase2, C1, 1, PROVER)
         self.refused(Status.CALLER, "engine", engine.last_stages)
 
+    def test_device(self) -> None:
+        sealc2.Engine(device="cpu").close()
+        self.refused(Status.NO_DEVICE, "abacus", sealc2.Engine, device="abacus")
+        self.refused(Status.CALLER, "device", sealc2.Engine, device="cpu\0")
+        self.refused(Status.CALLER, "threads", sealc2.Engine, threads=-1)
+        before = os.environ.get("SEALC2_DEVICE")
+        try:
+            os.environ["SEALC2_DEVICE"] = "slide rule"
+            self.refused(Status.NO_DEVICE, "slide rule", sealc2.Engine)
+            sealc2.Engine(device="cpu").close()
+        finally:
+            os.environ.pop("SEALC2_DEVICE")
+            if before is not None:
+                os.environ["SEALC2_DEVICE"] = before
+
     def test_usable_after_shutdown(self) -> None:
         with sealc2.Engine(threads=1) as engine:
             sealc2.shutdown()

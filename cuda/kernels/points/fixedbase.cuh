@@ -90,7 +90,7 @@ SEALC2_DEVICE void recode_begin(Recoder& r, const Fr& scalar, const uint32_t* bi
     r.words[9] = addc_cc(c, 0, bias[9]);
 }
 
-// recode_next takes the lowest window off, as |digit| << 1 | sign, 0 for the digit 0. bits is from 2 to 26.
+// recode_next takes the lowest window off, as |digit| << 1 | sign, 0 for the digit 0. bits is from 4 to 24.
 SEALC2_DEVICE uint32_t recode_next(Recoder& r, uint32_t bits) {
     const uint32_t half = 1u << (bits - 1), raw = r.words[0] & (2 * half - 1);
     SEALC2_UNROLL

@@ -32,6 +32,7 @@ type memory struct {
 	used   int64
 	idle   []*driver.Arena
 	held   map[*driver.Arena]struct{} // by partitions
+	stuck  []*driver.Arena            // could not be unmapped
 	kept   []*resident
 	clock  int64
 }
@@ -41,6 +42,7 @@ type resident struct {
 	key   any
 	arena *driver.Arena
 	value any
+	ready bool // filled
 	pins  int
 	used  int64
 }
@@ -125,15 +127,21 @@ func (m *memory) makeRoom() (bool, error) {
 	return true, m.unmap(r.arena)
 }
 
+// unmap gives a block back. One that the driver does not take back stays on the list of those that close tries again.
 func (m *memory) unmap(a *driver.Arena) error {
+	err := a.Close()
+	if err != nil {
+		m.stuck = append(m.stuck, a)
+		return err
+	}
 	m.used -= a.Size()
-	return a.Close()
+	return nil
 }
 
-// find pins what is resident under a key; nil where nothing is.
+// find pins what is resident and filled under a key; nil where nothing is.
 func (m *memory) find(key any) *resident {
 	for _, r := range m.kept {
-		if r.key == key {
+		if r.key == key && r.ready {
 			m.pin(r)
 			return r
 		}
@@ -147,7 +155,7 @@ func (m *memory) pin(r *resident) {
 	r.used = m.clock
 }
 
-// keep makes a block of so many bytes resident, pinned. Whoever fills it and fails calls drop.
+// keep makes a block of so many bytes resident, pinned. Whoever fills it sets ready, or calls drop.
 func (m *memory) keep(key any, bytes int64) (*resident, error) {
 	a, err := m.take(bytes)
 	if err != nil {
@@ -177,12 +185,12 @@ func (m *memory) close() error {
 	for _, r := range m.kept {
 		all = append(all, r.arena.Close())
 	}
-	for _, a := range m.idle {
+	for _, a := range slices.Concat(m.idle, m.stuck) {
 		all = append(all, a.Close())
 	}
 	for a := range m.held {
 		all = append(all, a.Close())
 	}
-	m.kept, m.idle, m.held, m.used = nil, nil, nil, 0
+	m.kept, m.idle, m.held, m.stuck, m.used = nil, nil, nil, nil, 0
 	return errors.Join(all...)
 }

@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
@@ -175,54 +176,68 @@ type blockKey struct {
 	block groth16.Block
 }
 
-// points makes a block of the parameters resident and pins it; unpin lets it go.
-func (p *partition) points(ctx context.Context, b groth16.Block) (at driver.Ptr, unpin func(s *session), err error) {
+// points makes a block of the parameters resident, and pins it until the partition unpins it.
+func (p *partition) points(ctx context.Context, b groth16.Block) (*resident, error) {
 	const op = "cuda.load"
 	key, count := blockKey{p.srs.ID(), b}, p.shape.points[b]
 	var r *resident
-	fresh := false
-	err = p.do(ctx, op, func(_ context.Context, s *session) (err error) {
+	err := p.do(ctx, op, func(_ context.Context, s *session) (err error) {
 		if r = s.memory.find(key); r == nil {
-			fresh = true
-			r, err = s.memory.keep(key, p.shape.blockBytes(b))
-		}
-		return err
-	})
-	if err != nil {
-		return 0, nil, err
-	}
-	if fresh {
-		size := curve(b).PointBytes()
-		err = p.backend.owner.upload(ctx, op, p.session, r.arena.Base(), count, size, p.backend.threads, func(ctx context.Context, to unsafe.Pointer, from, n int) error {
-			if b == groth16.BlockB2 {
-				return p.srs.ReadG2(ctx, from, unsafe.Slice((*bls.G2Affine)(to), n))
+			if r, err = s.memory.keep(key, p.shape.blockBytes(b)); err != nil {
+				return err
 			}
-			return p.srs.ReadG1(ctx, b, from, unsafe.Slice((*bls.G1Affine)(to), n))
-		})
-		if err != nil {
-			p.drop(ctx, r)
-			return 0, nil, err
 		}
+		p.pins = append(p.pins, r)
+		return nil
+	})
+	if err != nil || r.ready {
+		return r, err
 	}
-	return r.arena.Base(), func(s *session) { s.memory.unpin(r) }, nil
+	err = p.backend.owner.upload(ctx, op, p.session, r.arena.Base(), count, curve(b).PointBytes(), p.backend.threads, func(ctx context.Context, to unsafe.Pointer, from, n int) error {
+		if b == groth16.BlockB2 {
+			return p.srs.ReadG2(ctx, from, unsafe.Slice((*bls.G2Affine)(to), n))
+		}
+		return p.srs.ReadG1(ctx, b, from, unsafe.Slice((*bls.G1Affine)(to), n))
+	})
+	return r, p.filled(ctx, r, err)
 }
 
-// drop unmaps what could not be made resident. That it cannot is said in the log: the error that led here goes first.
-func (p *partition) drop(ctx context.Context, r *resident) {
-	err := p.do(context.WithoutCancel(ctx), "cuda.drop", func(_ context.Context, s *session) error { return s.memory.drop(r) })
-	if err != nil {
-		p.backend.owner.config.log("warn", "device %s: %v", p.backend.name, err)
+// filled ends the filling of what is to become resident: it is, or after an error it is unmapped. That it cannot be is said in
+// the log: the error that led there goes first.
+func (p *partition) filled(ctx context.Context, r *resident, err error) error {
+	done := p.do(context.WithoutCancel(ctx), "cuda.resident", func(_ context.Context, s *session) error {
+		if err == nil {
+			r.ready = true
+			return nil
+		}
+		p.unpin(s, r)
+		return s.memory.drop(r)
+	})
+	if err == nil {
+		return done
+	}
+	if done != nil {
+		p.backend.owner.config.log("warn", "device %s: %v", p.backend.name, done)
+	}
+	return err
+}
+
+// unpin lets go of a resident that the partition has pinned.
+func (p *partition) unpin(s *session, r *resident) {
+	if i := slices.Index(p.pins, r); i >= 0 {
+		p.pins = slices.Delete(p.pins, i, i+1)
+		s.memory.unpin(r)
 	}
 }
 
 func (p *partition) sum(ctx context.Context, b groth16.Block) error {
-	points, unpin, err := p.points(ctx, b)
+	points, err := p.points(ctx, b)
 	if err != nil {
 		return err
 	}
 	return p.do(ctx, "cuda.msm_"+[...]string{"h", "l", "a", "b1", "b2"}[b], func(ctx context.Context, s *session) (err error) {
-		defer unpin(s)
-		in := msm.Input{Points: points}
+		defer p.unpin(s, points)
+		in := msm.Input{Points: points.arena.Base()}
 		scratch := p.at(p.layout.sumAt[min(1, b)])
 		if b == groth16.BlockH {
 			in.Scalars, in.Count = p.at(p.layout.b), p.shape.points[b]
@@ -231,7 +246,9 @@ func (p *partition) sum(ctx context.Context, b groth16.Block) error {
 		}
 		plan := &p.layout.sums[b]
 		if b == groth16.BlockB2 {
-			p.sums.B2, err = s.msm.SumG2(ctx, s.compute, plan, in, scratch)
+			if p.sums.B2, err = s.msm.SumG2(ctx, s.compute, plan, in, scratch); err == nil {
+				p.backend.owner.losses = 0 // a whole partition went through
+			}
 			return err
 		}
 		to := [...]*bls.G1Jac{&p.sums.H, &p.sums.L, &p.sums.A, &p.sums.B1}[b]

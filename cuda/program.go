@@ -84,11 +84,7 @@ func (v *programValues) residents(ctx context.Context, p *partition) error {
 			err = uploadSlice(ctx, p.backend.owner, op, p.session, m.at, m.from.Words[:circuit.BitWords(m.from.Len)], p.backend.threads)
 		}
 	}
-	if err != nil {
-		p.pins = p.pins[:len(p.pins)-1]
-		p.drop(ctx, r)
-	}
-	return err
+	return p.filled(ctx, r, err)
 }
 
 func (v *programValues) upload(ctx context.Context, p *partition) error {

@@ -127,9 +127,12 @@ func (s *session) transforms(ctx context.Context, p *partition) error {
 		err = waited
 	}
 	if err != nil {
-		return errors.Join(err, s.drain(), s.memory.drop(r))
+		if busy := s.drain(); busy != nil {
+			return errors.Join(err, busy) // and the table stays where it is
+		}
+		return errors.Join(err, s.memory.drop(r))
 	}
-	r.value = t
+	r.value, r.ready = t, true
 	p.pins = append(p.pins, r)
 	p.transforms = t
 	return nil

@@ -104,21 +104,25 @@ func (a *Arena) Base() Ptr { return a.base }
 // Size is how many bytes are mapped: what was asked for, rounded up.
 func (a *Arena) Size() int64 { return a.size }
 
-// Close unmaps the arena, once no work that uses it is queued. Every part is given back even where another
-// cannot; the first error is returned. Closing twice is legal.
+// Close unmaps the arena, once no work that uses it is queued. Every part is given back even where another cannot; the
+// first error is returned. Closing twice is legal, and tries again what failed.
 func (a *Arena) Close() (err error) {
 	const op = "driver.CloseArena"
 	where := fmt.Sprintf("%s: %d bytes", a.device.Name, a.size)
 	undo := func(held *bool, e Entry, args ...uintptr) {
-		if *held {
-			*held = false
-			if failed := a.device.api.do(op, where, e, args...); err == nil {
-				err = failed
-			}
+		if !*held {
+			return
+		}
+		failed := a.device.api.do(op, where, e, args...)
+		*held = failed != nil
+		if err == nil {
+			err = failed
 		}
 	}
 	undo(&a.wired, MemUnmap, uintptr(a.base), uintptr(a.size))
 	undo(&a.created, MemRelease, uintptr(a.handle))
-	undo(&a.reserved, MemAddressFree, uintptr(a.base), uintptr(a.size))
+	if !a.wired {
+		undo(&a.reserved, MemAddressFree, uintptr(a.base), uintptr(a.size))
+	}
 	return err
 }

@@ -203,7 +203,7 @@ func (d *Driver) launch(dev *device, args []uintptr) driver.Result {
 func (d *Driver) step() bool {
 	var ready []*stream
 	for _, s := range d.order {
-		if len(s.queue) > 0 && (s.queue[0].wait == nil || s.queue[0].wait.over) && s.device.lost == driver.Success {
+		if len(s.queue) > 0 && (s.queue[0].wait == nil || s.queue[0].wait.over) && s.device.lost == driver.Success && !s.device.hangs {
 			ready = append(ready, s)
 		}
 	}

@@ -70,6 +70,7 @@ type device struct {
 	used    int64
 	hogged  int64
 	lost    driver.Result
+	hangs   bool
 }
 
 // object is a library, kernel or function.
@@ -156,6 +157,13 @@ func (d *Driver) Lose(index int, result driver.Result) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.devices[index].lost = result
+}
+
+// Hang makes what is queued on a device never run.
+func (d *Driver) Hang(index int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.devices[index].hangs = true
 }
 
 // Hog takes memory of a device away, as another program would; negative gives it back.

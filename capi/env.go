@@ -6,7 +6,6 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -47,30 +46,12 @@ func paramSource(getenv func(string) string, dir string, dev uint32) engine.Para
 		Dir:              from.Path,
 		Origin:           from.Origin,
 		AllowDev:         dev == devParamsAllow || dev == devParamsEnv && getenv("SEALC2_ALLOW_DEV_PARAMS") == "1",
-		VerifyProduction: truth(getenv("FIL_PROOFS_VERIFY_PRODUCTION_PARAMS")),
+		VerifyProduction: params.IsOn(getenv(params.EnvVerifyProduction)),
 	}
-}
-
-// truth reads a switch as the settings of rust-fil-proofs do; what is neither yes nor no is no.
-func truth(text string) bool {
-	switch strings.ToLower(text) {
-	case "1", "true", "yes", "on":
-		return true
-	}
-	return false
 }
 
 // deviceEnv names the device for callers who cannot say, as engine.Config's Device; unset: "auto".
 const deviceEnv = "SEALC2_DEVICE"
-
-// threadsOf reads RAYON_NUM_THREADS: 0, as unset or malformed text, leaves the number to the engine.
-func threadsOf(getenv func(string) string) int {
-	n, err := strconv.ParseUint(strings.TrimSpace(getenv("RAYON_NUM_THREADS")), 10, 16)
-	if err != nil {
-		return 0
-	}
-	return int(n)
-}
 
 // Log levels in order of detail.
 var logLevels = [...]string{"off", "error", "warn", "info", "debug", "trace"}

@@ -44,14 +44,6 @@ func TestParamSource(t *testing.T) {
 	}
 }
 
-func TestThreadsOf(t *testing.T) {
-	for text, want := range map[string]int{"": 0, "0": 0, "7": 7, " 12 ": 12, "-1": 0, "many": 0, "99999999999": 0} {
-		if got := threadsOf(env("RAYON_NUM_THREADS", text)); got != want {
-			t.Errorf("RAYON_NUM_THREADS=%q: want %d, got %d", text, want, got)
-		}
-	}
-}
-
 func TestParseLogLevel(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "off", "info": "info", "DEBUG": "debug", "off": "off", "trace": "trace",

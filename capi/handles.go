@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/sealc2/sealc2/engine"
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -103,7 +104,7 @@ func removeSession(op string, handle uint64) (*session, error) {
 func useShared() (*session, error) {
 	handles.opening.Lock()
 	defer handles.opening.Unlock()
-	as := sharedConfig{threadsOf(environment), environment(deviceEnv)}
+	as := sharedConfig{host.ThreadCap(environment(host.EnvThreads)), environment(deviceEnv)}
 	handles.mu.Lock()
 	s := handles.shared
 	if s != nil && handles.sharedAs == as {

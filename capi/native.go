@@ -13,6 +13,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/sealc2/sealc2/engine"
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -30,7 +31,7 @@ func sealc2go_open(config C.sealc2_in_config, handle *C.sealc2_engine, failure *
 			return err
 		}
 		*handle = 0
-		opened := engine.Config{Threads: threadsOf(environment), Device: environment(deviceEnv), Log: logLine}
+		opened := engine.Config{Threads: host.ThreadCap(environment(host.EnvThreads)), Device: environment(deviceEnv), Log: logLine}
 		if config != nil {
 			if err := checkStruct(op, "config", unsafe.Pointer(config), unsafe.Sizeof(*config)); err != nil {
 				return err

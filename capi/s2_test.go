@@ -117,11 +117,11 @@ func loadTiny(t *testing.T, name string) *tiny {
 		inp: vector(w.Inputs...), inpLen: uint64(len(w.Inputs)), aux: vector(w.Aux...), auxLen: uint64(len(w.Aux)),
 	}
 	out.r, out.s = *(*fr.Element)(vector(p.R)), *(*fr.Element)(vector(p.S))
-	proof, err := groth16.DecodeProof(raw(p.Proof))
+	proofs, err := groth16.DecodeProofs(raw(p.Proof), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out.proof = *proof
+	out.proof = proofs[0]
 	return out
 }
 

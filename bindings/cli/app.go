@@ -177,10 +177,7 @@ func (a *app) result(v any, text func(w io.Writer)) error {
 func (a *app) config() (engine.Config, error) {
 	config := engine.Config{Threads: a.threads, Device: a.device.value, Log: a.con.log}
 	if config.Threads == 0 {
-		// Miners set it widely as the cap of CPU threads. 0 and what is no number mean no cap, as there.
-		if n, err := strconv.ParseUint(strings.TrimSpace(a.getenv(envThreads)), 10, 16); err == nil {
-			config.Threads = int(n)
-		}
+		config.Threads = host.ThreadCap(a.getenv(envThreads))
 	}
 	if a.memory != "" {
 		n, err := parseSize(a.memory)

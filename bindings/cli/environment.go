@@ -2,18 +2,18 @@ package main
 
 import (
 	"path/filepath"
-	"strings"
 
 	"github.com/sealc2/sealc2/engine"
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/params"
 )
 
 // The environment that the command line reads. The engine never does.
 const (
 	envParamDir         = params.EnvDir
-	envVerifyProduction = "FIL_PROOFS_VERIFY_PRODUCTION_PARAMS"
+	envVerifyProduction = params.EnvVerifyProduction
 	envAllowDev         = "SEALC2_ALLOW_DEV_PARAMS"
-	envThreads          = "RAYON_NUM_THREADS"
+	envThreads          = host.EnvThreads
 	envCache            = "XDG_CACHE_HOME"
 	envHome             = "HOME"
 )
@@ -25,7 +25,7 @@ const paramsUsage = "folder with the parameter files, or one of the two files of
 // are accepted there (each use is logged as a warning); what the environment leads to is accepted only
 // with SEALC2_ALLOW_DEV_PARAMS=1.
 func (a *app) paramSource(explicit string) engine.ParamSource {
-	source := engine.ParamSource{Dir: explicit, Origin: "--params", AllowDev: true, VerifyProduction: isOn(a.getenv(envVerifyProduction))}
+	source := engine.ParamSource{Dir: explicit, Origin: "--params", AllowDev: true, VerifyProduction: params.IsOn(a.getenv(envVerifyProduction))}
 	if explicit == "" {
 		dir := params.EnvironmentDir(a.getenv(envParamDir))
 		source.Dir, source.Origin = dir.Path, dir.Origin
@@ -44,13 +44,4 @@ func (a *app) cacheDir() string {
 		return filepath.Join(home, ".cache", "sealc2")
 	}
 	return ""
-}
-
-// isOn reads a switch as the reference's settings do.
-func isOn(text string) bool {
-	switch strings.ToLower(text) {
-	case "1", "true", "on", "yes":
-		return true
-	}
-	return false
 }

@@ -65,6 +65,32 @@ func readFrom[A any](points []A) func(context.Context, int, []A) error {
 	}
 }
 
+// scalars bounds the number of values that are neither zero nor one.
+func (s *section) scalars() int {
+	switch {
+	case s.full == nil:
+		return len(s.nums)
+	case s.kind.Len > 0 && s.density != nil:
+		return both(s.kind, *s.density)
+	case s.kind.Len > 0:
+		return s.kind.Count()
+	}
+	n := 0
+	for i := range s.full {
+		if (s.density == nil || s.density.Get(i)) && !s.full[i].IsZero() && !s.full[i].IsOne() {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *source) scalars() (n int) {
+	for i := range s.sections {
+		n += s.sections[i].scalars()
+	}
+	return n
+}
+
 func sumG1(t testing.TB, k lanes.StoreKind[bls.G1Affine], threads, chunk int, w *windows, points []bls.G1Affine, sections ...section) bls.G1Affine {
 	t.Helper()
 	src := newSource(sections...)

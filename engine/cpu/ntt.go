@@ -69,9 +69,6 @@ func newGeometry(k lanes.Kernel, n int) *geometry {
 	return g
 }
 
-// bufferWords is the size of a buffer for either pass.
-func (g *geometry) bufferWords(k lanes.Kernel) int { return k.Words() * g.rows }
-
 // columnBlocks and rowBlocks are the numbers of tasks of a pass.
 func (g *geometry) columnBlocks() int { return (g.cols + lanes.Width - 1) / lanes.Width }
 func (g *geometry) rowBlocks() int    { return (g.rows + lanes.Width - 1) / lanes.Width }

@@ -30,25 +30,6 @@ func (s *section) points() int {
 	return s.density.Count()
 }
 
-// scalars bounds the number of values that are neither zero nor one.
-func (s *section) scalars() int {
-	switch {
-	case s.full == nil:
-		return len(s.nums)
-	case s.kind.Len > 0 && s.density != nil:
-		return both(s.kind, *s.density)
-	case s.kind.Len > 0:
-		return s.kind.Count()
-	}
-	n := 0
-	for i := range s.full {
-		if (s.density == nil || s.density.Get(i)) && !s.full[i].IsZero() && !s.full[i].IsOne() {
-			n++
-		}
-	}
-	return n
-}
-
 // source hands out the values of a block's points in order, sorted by kind. It is a cursor, used by one
 // goroutine at a time.
 type source struct {
@@ -63,13 +44,6 @@ func newSource(sections ...section) *source { return &source{sections: sections}
 func (s *source) points() (n int) {
 	for i := range s.sections {
 		n += s.sections[i].points()
-	}
-	return n
-}
-
-func (s *source) scalars() (n int) {
-	for i := range s.sections {
-		n += s.sections[i].scalars()
 	}
 	return n
 }

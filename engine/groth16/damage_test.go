@@ -18,7 +18,7 @@ func TestVK_FlippedBytes(t *testing.T) {
 	data := readFile(t, "tiny/tiny-16/vk.bin")
 	var v tinyProof
 	readJSON(t, &v, "tiny", "tiny-16", "proof.json")
-	proof, err := DecodeProof(unhex(t, v.Proof))
+	proof, err := decodeProof(unhex(t, v.Proof), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestDecode_Aliases(t *testing.T) {
 			s.SetUint64(uint64(k) + 101)
 			p := Assemble(vk, sums, &r, &s)
 			b := p.Bytes()
-			decode := func(data []byte) error { _, err := DecodeProof(data); return err }
+			decode := func(data []byte) error { _, err := decodeProof(data, ""); return err }
 			if err := decode(b[:]); err != nil {
 				t.Fatal(err)
 			}

@@ -250,7 +250,7 @@ func TestProof_FlippedBytes(t *testing.T) {
 		for _, mask := range []byte{0x01, 0x80} {
 			b := slices.Clone(c.bytes)
 			b[i] ^= mask
-			p, err := DecodeProof(b)
+			p, err := decodeProof(b, "")
 			if err != nil {
 				if status.KindOf(err) != status.Input {
 					t.Fatalf("byte %d: %v", i, err)
@@ -303,11 +303,11 @@ func TestDecode_Refused(t *testing.T) {
 	b := slices.Clone(c.bytes)
 	x := p.Bytes()
 	copy(b, x[:])
-	if _, err := DecodeProof(b); status.KindOf(err) != status.Input {
+	if _, err := decodeProof(b, ""); status.KindOf(err) != status.Input {
 		t.Errorf("outside the subgroup: %v", err)
 	}
 	for _, n := range []int{0, 191, 193, 384} {
-		if _, err := DecodeProof(make([]byte, n)); status.KindOf(err) != status.Input {
+		if _, err := decodeProof(make([]byte, n), ""); status.KindOf(err) != status.Input {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
@@ -388,7 +388,7 @@ func FuzzDecodeProof(f *testing.F) {
 	}
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := DecodeProof(data)
+		p, err := decodeProof(data, "")
 		if err != nil {
 			if status.KindOf(err) != status.Input {
 				t.Fatal(err)

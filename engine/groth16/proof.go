@@ -32,14 +32,8 @@ func (p *Proof) Bytes() (out [ProofBytes]byte) {
 	return out
 }
 
-// DecodeProof decodes one proof of exactly ProofBytes. Each point must be compressed, canonical, on the
-// curve, of order r and not infinity. Errors: Input, naming A, B or C.
-func DecodeProof(data []byte) (*Proof, error) {
-	return decodeProof(data, "")
-}
-
 // DecodeProofs decodes the proofs of all partitions, put one after the other. The number of proofs must be
-// partitions. Errors: Input, naming the partition and A, B or C.
+// partitions. Each point must be compressed, canonical, on the curve, of order r and not infinity. Errors: Input, naming the partition and A, B or C.
 func DecodeProofs(data []byte, partitions int) ([]Proof, error) {
 	if partitions < 0 || len(data)%ProofBytes != 0 || len(data)/ProofBytes != partitions {
 		return nil, status.New(status.Input, "groth16.DecodeProofs", "",

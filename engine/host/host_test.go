@@ -182,6 +182,14 @@ func TestLimits_Refused(t *testing.T) {
 	}
 }
 
+func TestThreadCap(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "0": 0, "7": 7, " 12 ": 12, "-1": 0, "many": 0, "99999999999": 0, "1e3": 0, "0x8": 0, "65535": 65535} {
+		if got := ThreadCap(text); got != want {
+			t.Errorf("%q: want %d, got %d", text, want, got)
+		}
+	}
+}
+
 // Goal: a process without /proc still knows its memory, and one without descriptors is told so.
 func TestMemory_NoProc(t *testing.T) {
 	m := ThisMachine()

@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -28,6 +29,18 @@ func (l Limits) String() string {
 // runtime, programs, code and page tables live there. A sixteenth, at least 64 MiB, at most 2 GiB.
 func headroom(limit int64) int64 {
 	return min(max(limit/16, 64<<20), 2<<30, limit/2)
+}
+
+// EnvThreads is the variable that miners set as the cap of CPU threads.
+const EnvThreads = "RAYON_NUM_THREADS"
+
+// ThreadCap reads a value of EnvThreads, which the caller has looked up: 0, as unset or malformed text, is no cap.
+func ThreadCap(value string) int {
+	n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 16)
+	if err != nil {
+		return 0
+	}
+	return int(n)
 }
 
 // Machine is where facts about the machine are read from. Tests set Root to a recorded tree.

@@ -157,15 +157,7 @@ func putCoordinate(dst []byte, e *fp.Element) {
 // point at infinity and points off the curve; it does not check the order. src may be p's own memory.
 // Errors are of kind Params and name neither file nor index, which only the caller knows.
 func DecodeG1Uncompressed(src []byte, p *bls.G1Affine) error {
-	return faultError(decodeG1(p, (*[G1Bytes]byte)(src)))
-}
-
-// DecodeG2Uncompressed is DecodeG1Uncompressed for G2.
-func DecodeG2Uncompressed(src []byte, p *bls.G2Affine) error {
-	return faultError(decodeG2(p, (*[G2Bytes]byte)(src)))
-}
-
-func faultError(f fault) error {
+	f := decodeG1(p, (*[G1Bytes]byte)(src))
 	if f == faultNone {
 		return nil
 	}
@@ -304,23 +296,8 @@ var (
 	_ [G2Bytes]byte = [unsafe.Sizeof(bls.G2Affine{})]byte{}
 )
 
-// WriteVK writes a key to w as it stands in a .vk file and at the head of a .params file. Errors are w's.
-func WriteVK(w io.Writer, vk *groth16.VerifyingKey) error {
-	_, err := w.Write(groth16.AppendVK(nil, vk))
-	return err
-}
-
-// ReadVK reads one key from r, with the checks of groth16.DecodeVK, and nothing beyond it. Memory grows
+// readVKBytes reads the bytes of one key from r and nothing beyond it; its points are not looked at. Memory grows
 // with what r really delivers, not with the count that it claims.
-func ReadVK(r io.Reader) (*groth16.VerifyingKey, error) {
-	data, err := readVKBytes(r)
-	if err != nil {
-		return nil, err
-	}
-	return groth16.DecodeVK(data)
-}
-
-// readVKBytes reads the bytes of one key; its points are not looked at.
 func readVKBytes(r io.Reader) ([]byte, error) {
 	const op = "params.ReadVK"
 	head := make([]byte, groth16.VKHeadBytes)

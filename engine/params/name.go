@@ -39,6 +39,18 @@ func EnvironmentDir(value string) Dir {
 	return Dir{Path: value, Origin: EnvDir}
 }
 
+// EnvVerifyProduction is the variable that asks for Policy.VerifyProduction.
+const EnvVerifyProduction = "FIL_PROOFS_VERIFY_PRODUCTION_PARAMS"
+
+// IsOn reads a switch as the settings of rust-fil-proofs do; what is neither yes nor no is no.
+func IsOn(value string) bool {
+	switch strings.ToLower(value) {
+	case "1", "true", "yes", "on":
+		return true
+	}
+	return false
+}
+
 // note says where the directory came from, and always names the variable that could change it.
 func (d Dir) note() string {
 	switch {

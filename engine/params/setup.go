@@ -61,20 +61,6 @@ type SetupOptions struct {
 	Progress func(done float64, what string)
 }
 
-// SetupFile describes a written file.
-type SetupFile struct {
-	Bytes             int64  `json:"bytes"`
-	SHA256            string `json:"sha256"`
-	Blake2b512        string `json:"blake2b_512"`
-	Blake2b512First16 string `json:"blake2b_512_first_16_bytes"`
-}
-
-// SetupBlock describes a block of a parameter file; the digest is over its points, without the count.
-type SetupBlock struct {
-	Count  int    `json:"count"`
-	SHA256 string `json:"sha256"`
-}
-
 // SetupVK has the single points of the key, uncompressed, in hex.
 type SetupVK struct {
 	AlphaG1 string `json:"alpha_g1"`
@@ -87,23 +73,23 @@ type SetupVK struct {
 
 // SetupResult is the report of a setup. Scalars are 32 bytes, little-endian, in hex.
 type SetupResult struct {
-	Shape      string                `json:"shape"`
-	ScalarRule string                `json:"scalar_rule"`
-	G1         string                `json:"g1"`
-	G2         string                `json:"g2"`
-	Alpha      string                `json:"alpha"`
-	Beta       string                `json:"beta"`
-	Gamma      string                `json:"gamma"`
-	Delta      string                `json:"delta"`
-	Tau        string                `json:"tau"`
-	VK         SetupVK               `json:"vk"`
-	Blocks     map[string]SetupBlock `json:"blocks"` // ic, h, l, a, b_g1, b_g2
-	ParamsFile SetupFile             `json:"params_file"`
-	VKFile     SetupFile             `json:"vk_file"`
-	ParamsPath string                `json:"params_path"`
-	VKPath     string                `json:"vk_path"`
-	Threads    int                   `json:"threads"`
-	Seconds    float64               `json:"generate_seconds"`
+	Shape      string                 `json:"shape"`
+	ScalarRule string                 `json:"scalar_rule"`
+	G1         string                 `json:"g1"`
+	G2         string                 `json:"g2"`
+	Alpha      string                 `json:"alpha"`
+	Beta       string                 `json:"beta"`
+	Gamma      string                 `json:"gamma"`
+	Delta      string                 `json:"delta"`
+	Tau        string                 `json:"tau"`
+	VK         SetupVK                `json:"vk"`
+	Blocks     map[string]BlockDigest `json:"blocks"` // ic, h, l, a, b_g1, b_g2
+	ParamsFile FileDigest             `json:"params_file"`
+	VKFile     FileDigest             `json:"vk_file"`
+	ParamsPath string                 `json:"params_path"`
+	VKPath     string                 `json:"vk_path"`
+	Threads    int                    `json:"threads"`
+	Seconds    float64                `json:"generate_seconds"`
 }
 
 // Bounds on the tables of fixed-base multiplication. Larger ones save no time, since they have to be filled as
@@ -201,7 +187,7 @@ type generator struct {
 	g1         fixedTable
 	vk         groth16.VerifyingKey
 	counts     Counts
-	blocks     map[string]SetupBlock
+	blocks     map[string]BlockDigest
 
 	done, total float64 // additions in G1, or their worth
 	shown       float64
@@ -260,7 +246,7 @@ func (g *generator) run(ctx context.Context) (err error) {
 	if g.g1, err = newTableG1(ctx, inG1, threads, g.tableBytes); err != nil {
 		return err
 	}
-	g.blocks = map[string]SetupBlock{}
+	g.blocks = map[string]BlockDigest{}
 
 	if err = g.writeVK(ctx); err != nil {
 		return err

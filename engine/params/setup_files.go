@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/crypto/blake2b"
 	"golang.org/x/sys/unix"
 
 	"github.com/sealc2/sealc2/engine/status"
@@ -57,9 +56,7 @@ func createSetupFile(path string) (*setupFile, error) {
 	if err != nil {
 		return nil, fileError(path, err)
 	}
-	blake, err := blake2b.New512(nil)
-	status.Check(err == nil, "params.Setup", "blake2b without a key")
-	return &setupFile{path: path, file: file, whole: sha256.New(), blake: blake, block: sha256.New()}, nil
+	return &setupFile{path: path, file: file, whole: sha256.New(), blake: newBlake(), block: sha256.New()}, nil
 }
 
 func fileError(path string, err error) error {
@@ -96,24 +93,16 @@ func (f *setupFile) writeBlock(data []byte) error {
 	return f.write(data)
 }
 
-func (f *setupFile) endBlock(count int) SetupBlock {
-	return SetupBlock{Count: count, SHA256: hex.EncodeToString(f.block.Sum(nil))}
+func (f *setupFile) endBlock(count int) BlockDigest {
+	return BlockDigest{Count: count, SHA256: hex.EncodeToString(f.block.Sum(nil))}
 }
 
-func digestBlock(count int, points []byte) SetupBlock {
+func digestBlock(count int, points []byte) BlockDigest {
 	sum := sha256.Sum256(points)
-	return SetupBlock{Count: count, SHA256: hex.EncodeToString(sum[:])}
+	return BlockDigest{Count: count, SHA256: hex.EncodeToString(sum[:])}
 }
 
-func (f *setupFile) digest() SetupFile {
-	blake := f.blake.Sum(nil)
-	return SetupFile{
-		Bytes:             f.bytes,
-		SHA256:            hex.EncodeToString(f.whole.Sum(nil)),
-		Blake2b512:        hex.EncodeToString(blake),
-		Blake2b512First16: hex.EncodeToString(blake[:16]),
-	}
-}
+func (f *setupFile) digest() FileDigest { return fileDigest(f.whole, f.blake, f.bytes) }
 
 // commit makes both files durable and gives them their names.
 func (s *setupFiles) commit() error {

@@ -105,10 +105,11 @@ func dump(t *testing.T, name string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		proof, err := groth16.DecodeProof(raw)
+		proofs, err := groth16.DecodeProofs(raw, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
+		proof := &proofs[0]
 		put(proof.A.X, proof.A.Y, proof.B.X.A0, proof.B.X.A1, proof.B.Y.A0, proof.B.Y.A1, proof.C.X, proof.C.Y)
 	}
 	path := filepath.Join(t.TempDir(), name)

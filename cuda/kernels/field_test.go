@@ -315,7 +315,6 @@ func TestConstants_UpToDate(t *testing.T) {
 // Goal: rates of the fields, beside the floors in their files. Method: dependent chains, two a thread, all SMs full.
 func BenchmarkRates(b *testing.B) {
 	kerneltest.NeedCard(b)
-	d := kerneltest.Open(b)
 	for _, c := range []struct {
 		name  string
 		bytes int
@@ -324,7 +323,7 @@ func BenchmarkRates(b *testing.B) {
 		{"fr_mul", 32, 2000}, {"fp_mul", 48, 1000}, {"fp_sqr", 48, 1000}, {"fp_inverse", 48, 10}, {"fp2_mul", 96, 300}, {"fp2_sqr", 96, 300},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			k := kerneltest.Kernel(b, "unit_rate_"+c.name)
+			d, k := kerneltest.Open(b), kerneltest.Kernel(b, "unit_rate_"+c.name)
 			perSM, err := k.BlocksPerSM(128, 0)
 			if err != nil {
 				b.Fatal(err)

@@ -47,8 +47,8 @@ type family[P comparable] struct {
 	generator P
 	mul       func(p *P, k *big.Int) P
 	encode    func(dst []byte, p *P)
-	decode    func(src []byte, p *P) error
-	outside   func() P // on the curve, of another order
+	decode    func(src []byte, p *P) error // the reference's; may be nil
+	outside   func() P                     // on the curve, of another order
 	bytes     int
 }
 
@@ -64,7 +64,7 @@ func g2() *family[bls.G2Affine] {
 	_, _, _, g := bls.Generators()
 	return &family[bls.G2Affine]{
 		points.G2, g, func(p *bls.G2Affine, k *big.Int) (r bls.G2Affine) { return *r.ScalarMultiplication(p, k) },
-		params.EncodeG2Uncompressed, params.DecodeG2Uncompressed, outsideG2, params.G2Bytes,
+		params.EncodeG2Uncompressed, nil, outsideG2, params.G2Bytes,
 	}
 }
 
@@ -186,8 +186,10 @@ func testCodec[P comparable](t *testing.T, f *family[P]) {
 		{"another order", raw(func(b []byte) { q := f.outside(); f.encode(b, &q) }), points.NoFault},
 	} {
 		// The reference refuses it too, and the lowest index is the one that is told.
-		if err := f.decode(c.bad, new(P)); (err == nil) != (c.want == points.NoFault) {
-			t.Errorf("%s: the reference says %v", c.name, err)
+		if f.decode != nil {
+			if err := f.decode(c.bad, new(P)); (err == nil) != (c.want == points.NoFault) {
+				t.Errorf("%s: the reference says %v", c.name, err)
+			}
 		}
 		file := make([]byte, 0, 200*f.bytes)
 		for i := range 200 {

@@ -19,13 +19,13 @@ import (
 func TestOpen_Device(t *testing.T) {
 	for _, device := range []string{"", "auto", "cpu"} {
 		var log logBook
-		e := open(t, Config{Device: device, Log: log.add}, nil)
+		e := open(t, Config{Device: device, gpus: noGPU, Log: log.add}, nil)
 		if e.Device() != "cpu" || len(log.lines) != 1 || !log.has("info: device cpu (") || strings.Contains(log.lines[0], "\n") {
 			t.Errorf("%q: device %q, log %q", device, e.Device(), log.lines)
 		}
 	}
-	for _, device := range []string{"cuda", "gpu:0", "CPU"} {
-		if _, err := Open(Config{Device: device}); status.KindOf(err) != status.NoDevice || !strings.Contains(err.Error(), device) {
+	for _, device := range []string{"cuda", "cuda:0", "cuda:", "cuda:-1", "gpu:0", "CPU"} {
+		if _, err := Open(Config{Device: device, gpus: noGPU}); status.KindOf(err) != status.NoDevice || !strings.Contains(err.Error(), device) {
 			t.Errorf("%q: %v", device, err)
 		}
 	}

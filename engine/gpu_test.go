@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sealc2/sealc2/cuda/driver"
+	"github.com/sealc2/sealc2/cuda/kernels"
+	"github.com/sealc2/sealc2/cuda/kerneltest"
+	"github.com/sealc2/sealc2/cuda/sim"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// onMachine is a source of GPUs over a driver.
+func onMachine(api *driver.API, images [][]byte) *gpus {
+	return &gpus{
+		driver:  func() (*driver.API, error) { return api, nil },
+		kernels: func() ([][]byte, error) { return images, nil },
+	}
+}
+
+// noGPU is a machine without a driver.
+var noGPU = &gpus{
+	driver: func() (*driver.API, error) {
+		return nil, status.New(status.NoDevice, "driver.Load", "", "an NVIDIA driver", "none")
+	},
+	kernels: func() ([][]byte, error) { return [][]byte{{1}}, nil },
+}
+
+// Goal: whoever asks for a GPU that cannot be used is told, for each device, why; who leaves the choice gets the CPU and
+// a log line with the same words. Nothing falls back in silence.
+func TestOpen_GPUReasons(t *testing.T) {
+	machine := func(config sim.Config) *gpus {
+		double := sim.New(config)
+		t.Cleanup(double.Close)
+		api, err := driver.New(double)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return onMachine(api, [][]byte{{1}})
+	}
+	old := sim.GPU{Name: "Old", MemoryBytes: 16 << 30, Capability: 61}
+	taken := sim.GPU{Name: "Taken", MemoryBytes: 16 << 30, Capability: 90, Mode: driver.ModeExclusiveProcess, Taken: true}
+	for _, c := range []struct {
+		name   string
+		from   *gpus
+		device string // that is asked for
+		texts  []string
+	}{
+		{"no driver", noGPU, "cuda", []string{"an NVIDIA driver"}},
+		{"no kernels", &gpus{noGPU.driver, func() ([][]byte, error) { return kernels.Split(nil) }}, "cuda", []string{"no CUDA code"}},
+		{"an old driver", machine(sim.Config{Version: 12040, Devices: []sim.GPU{old}}), "cuda", []string{"CUDA 13.0 (release 580 or newer)", "CUDA 12.4"}},
+		{"an old card", machine(sim.Config{Version: 13000, Devices: []sim.GPU{old, old}}), "cuda", []string{"0: Old", "1: Old", "compute capability 7.5", "6.1"}},
+		{"a taken card", machine(sim.Config{Version: 13000, Devices: []sim.GPU{old, taken}}), "cuda", []string{"Taken", "exclusive mode", "CUDA_ERROR_DEVICE_UNAVAILABLE"}},
+		{"a missing kernel", machine(sim.Config{Version: 13000, Devices: []sim.GPU{{Name: "New", MemoryBytes: 16 << 30, Capability: 120, SMCount: 1}}}), "cuda:0", []string{"New", "kernel \"", "CUDA_ERROR_NOT_FOUND"}},
+		{"a number too large", machine(sim.Config{Version: 13000, Devices: []sim.GPU{old}}), "cuda:3", []string{"device 3"}},
+	} {
+		_, err := Open(Config{Device: c.device, gpus: c.from})
+		if status.KindOf(err) != status.NoDevice && status.KindOf(err) != status.Internal {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		var log logBook
+		e := open(t, Config{gpus: c.from, Log: log.add}, nil)
+		if e.Device() != "cpu" || len(log.lines) != 1 || !log.has("device cpu (no GPU: ") {
+			t.Errorf("%s, auto: device %q, log %q", c.name, e.Device(), log.lines)
+		}
+		for _, text := range append(c.texts, c.device) {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %q is not in: %v", c.name, text, err)
+			}
+		}
+		if c.device == "cuda" {
+			for _, text := range c.texts {
+				if !log.has(text) {
+					t.Errorf("%s, auto: %q is not in %q", c.name, text, log.lines)
+				}
+			}
+		}
+	}
+}
+
+// Goal: a proof on a GPU has the reference's bytes, the log says which device and why, and closing leaves nothing.
+func TestProveProgram_GPU(t *testing.T) {
+	api, images, _ := kerneltest.Machine(t, 3)
+	c := loadTiny(t, "tiny-16")
+	var log logBook
+	e := open(t, Config{Device: "auto", gpus: onMachine(api, images), Log: log.add}, nil)
+	if e.Device() == "cpu" || !log.has("info: device "+e.Device()+" (") || !log.has("the GPU with most memory") {
+		t.Fatalf("device %q, log %q", e.Device(), log.lines)
+	}
+	result, err := e.ProveProgram(context.Background(), c.request(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(result.Proof, c.proof) || result.Device != e.Device() {
+		t.Errorf("%s: want %x\ngot %x", result.Device, c.proof, result.Proof)
+	}
+	// A row that does not hold is named as on the CPU.
+	bad := c.request(1)
+	bad.Inputs[0] = c.spoiled()
+	_, err = e.ProveProgram(context.Background(), bad)
+	onCPU := open(t, Config{Device: "cpu"}, nil)
+	_, want := onCPU.ProveProgram(context.Background(), bad)
+	if status.KindOf(err) != status.Unsatisfied || err.Error() != want.Error() {
+		t.Errorf("want %v\ngot %v", want, err)
+	}
+}
+
+// Goal: sectors sealed by the reference give its proofs on a card, byte for byte, again and again in the same memory, and quickly
+// once the parameters are there.
+func TestProve_GPUEqualsReference(t *testing.T) {
+	kerneltest.NeedCard(t)
+	api, images, _ := kerneltest.Machine(t, 1)
+	e := open(t, Config{Device: "cuda", gpus: onMachine(api, images)}, nil)
+	for _, c := range []struct{ name, shape string }{
+		{"porep-2k-a", "porep-2k"}, {"porep-2k-b", "porep-2k"}, {"porep-16k", "porep-16k"}, {"porep-32k", "porep-32k"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := paramDir(t, c.shape)
+			s := loadSector(t, c.name)
+			request := &ProveRequest{
+				C1: s.c1, IDs: s.ids(t), Params: ParamSource{Dir: dir, AllowDev: true}, OnChain: true,
+				R: scalarsOf(t, s.proof.R), S: scalarsOf(t, s.proof.S),
+			}
+			if s.facts.Number == 0 {
+				request.Statement = s.statement
+			}
+			for round := range 3 {
+				before, begin := api.Counts(), time.Now()
+				result, err := e.Prove(context.Background(), request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				took := time.Since(begin)
+				if want := s.proofBytes(t); !bytes.Equal(result.Proof, want) {
+					t.Errorf("want %x\ngot %x", want, result.Proof)
+				}
+				counts := api.Counts().Sub(before)
+				if counts.Beside != 0 || counts.Unwarmed != 0 || counts.Class[driver.Stalling] != 0 {
+					t.Errorf("round %d: stalling calls: %+v", round, counts)
+				}
+				t.Logf("round %d: %.3f s, %d driver calls", round, took.Seconds(), counts.Total)
+				for _, st := range result.Stages {
+					if round == 2 {
+						t.Logf("partition %2d %-9s %8.4f s", st.Partition, st.Stage, st.Elapsed.Seconds())
+					}
+				}
+			}
+		})
+	}
+}
+
+// Goal: the process's own driver answers by value, whatever the machine is.
+func TestGPUs_ByValue(t *testing.T) {
+	names := GPUs()
+	_, err := Open(Config{Device: "cuda:4095"})
+	if status.KindOf(err) != status.NoDevice {
+		t.Errorf("%d GPUs: %v", len(names), err)
+	}
+	if e := (*status.Error)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), "cuda:4095") {
+		t.Errorf("%v", err)
+	}
+}

@@ -397,11 +397,12 @@ func BenchmarkSum_PoRep(b *testing.B) {
 	const variables, fields = 130169893, 0.01305
 	sum := 0.0
 	for _, d := range []density{{"PoRep l", variables, 1, fields}, {"PoRep a", variables, 0.9968, fields}, {"PoRep b_g1", variables, 0.25438, fields}} {
-		sum += benchSections(b, &groupG1, d)
+		b.Run(d.name[6:], func(b *testing.B) { sum += benchSections(b, &groupG1, d) })
 	}
-	sum += benchSections(b, &groupG2, density{"PoRep b_g2", variables, 0.25438, fields})
+	b.Run("b_g2", func(b *testing.B) {
+		sum += benchSections(b, &groupG2, density{"PoRep b_g2", variables, 0.25438, fields})
+	})
 	fmt.Printf("RESULT PoRep l + a + b_g1 + b_g2: %.2f ms\n", sum)
-	b.ReportMetric(sum, "all-ms")
 }
 
 func BenchmarkSum_PoSt(b *testing.B) {
@@ -409,9 +410,8 @@ func BenchmarkSum_PoSt(b *testing.B) {
 	const variables, fields = 1<<27 - 1, 0.99
 	sum := 0.0
 	for _, d := range []density{{"PoSt l", variables, 1, fields}, {"PoSt a", variables, 0.99, fields}, {"PoSt b_g1", variables, 0.4, fields}} {
-		sum += benchSections(b, &groupG1, d)
+		b.Run(d.name[5:], func(b *testing.B) { sum += benchSections(b, &groupG1, d) })
 	}
-	sum += benchSections(b, &groupG2, density{"PoSt b_g2", variables, 0.4, fields})
+	b.Run("b_g2", func(b *testing.B) { sum += benchSections(b, &groupG2, density{"PoSt b_g2", variables, 0.4, fields}) })
 	fmt.Printf("RESULT PoSt l + a + b_g1 + b_g2: %.2f ms\n", sum)
-	b.ReportMetric(sum, "all-ms")
 }

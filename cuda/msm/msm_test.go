@@ -250,7 +250,7 @@ func TestSum_KindsG2(t *testing.T) { testKinds(t, groupG2, hardSize()/2) }
 func TestSum_Plans(t *testing.T) {
 	m := newSummer(t)
 	rng := rand.New(rand.NewPCG(3, 0))
-	n := 150
+	n := 50
 	if kerneltest.OnCard() {
 		n = 1 << 14
 	}
@@ -264,14 +264,14 @@ func TestSum_Plans(t *testing.T) {
 	shape := Shape{Curve: G1, Points: n, Scalars: n}
 	for _, c := range []struct {
 		windows, group, part, capacity int
-		together, ahead                bool
+		together, ahead, even          bool
 	}{
-		{windows: 24, group: 24, together: true, ahead: true},
-		{windows: 29, group: 1, together: true, ahead: true},
-		{windows: 32, group: 5, together: false, ahead: false},
+		{windows: 24, group: 24, together: true, ahead: true, even: true},
+		{windows: 29, group: 3, together: true, ahead: true, even: true},
+		{windows: 32, group: 11, together: false, ahead: false},
 		{windows: 37, group: 37, part: n/3 + 1, together: true, ahead: true},
-		{windows: 48, group: 7, capacity: 20, together: true, ahead: false},
-		{windows: 26, group: 26, capacity: 1, part: n / 2, together: false, ahead: true},
+		{windows: 48, group: 17, capacity: 20, together: true, ahead: false, even: true},
+		{windows: 36, group: 36, capacity: 1, part: n / 2, together: false, ahead: true},
 	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			p := Plan{Shape: shape, target: m.Card(), part: n, together: c.together, ahead: c.ahead}
@@ -280,6 +280,7 @@ func TestSum_Plans(t *testing.T) {
 			}
 			p.group = c.group
 			p.prepare(c.windows)
+			p.even = c.even
 			if c.capacity > 0 {
 				p.capacity = c.capacity
 			}

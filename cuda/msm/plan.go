@@ -2,6 +2,7 @@ package msm
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"math/bits"
 
@@ -36,7 +37,8 @@ var (
 )
 
 const (
-	scatterItems      = 12
+	scatterItems      = 16
+	runItems          = 12
 	pairBuckets       = 1024
 	pairThreads       = 256
 	pairLimit         = 4096
@@ -53,6 +55,8 @@ const (
 	listPoints        = 512
 	controlWords      = 64
 	controlStatus     = 0
+	faultRoom         = 8
+	evenScalars       = 1 << 20 // from here on scalars are first taken to be spread evenly
 	controlPairs      = 1
 	controlPartitions = 3
 	controlOnes       = 4
@@ -110,6 +114,7 @@ type Plan struct {
 	group    int  // windows sorted and summed at once
 	together bool // all windows' buckets are folded together, at the end; else group by group
 	ahead    bool // all windows' digits are written at once; else group by group
+	even     bool // digits are first sorted as if they were spread evenly
 	capacity int  // entries that sort_partition takes
 
 	entries int // of a group
@@ -183,13 +188,64 @@ func (p *Plan) wave() int {
 
 func roundUp[T int | int64](x, to T) T { return (x + to - 1) / to * to }
 
+// runThreads is the size of a block of scatter_runs: the largest that its memory allows, unless tiles would be too few; 0 where
+// none fits.
+func (p *Plan) runThreads(group []window, low, n int) int {
+	widest := 0
+	for i := range group {
+		widest = max(widest, partitions(&group[i], low))
+	}
+	threads := 1024
+	for threads > 256 && (runShared(threads, widest) > p.target.SharedBytes-sortSpareBytes || n*len(group)/(threads*runItems) < 2*p.target.SMs) {
+		threads /= 2
+	}
+	if runShared(threads, widest) > p.target.SharedBytes-sortSpareBytes {
+		return 0
+	}
+	return threads
+}
+
+// runShared is what scatter_runs takes of a block's shared memory.
+func runShared(threads, widest int) int { return entryBytes*(threads*runItems+3*widest) + 6*widest }
+
+// room is how many entries a partition has room for, with runs filled up to four: the expected number for even digits and
+// eight deviations more.
+func room(group []window, low, n, threads int) int {
+	tile := threads * runItems
+	tiles := float64(n+tile-1) / float64(tile)
+	most := 0.0
+	for i := range group {
+		mean := float64(tile) * float64(int(1)<<low) / float64(group[i].buckets)
+		// Of a Poisson distribution: the mean of the number rounded up to fours.
+		sum, p := 0.0, math.Exp(-mean)
+		if mean > 500 {
+			sum = mean + 2
+		} else {
+			for k := range int(mean+12*math.Sqrt(mean)) + 24 {
+				sum += p * float64(roundUp(k, 4))
+				p *= mean / float64(k+1)
+			}
+		}
+		most = max(most, tiles*sum+8*math.Sqrt(tiles*(mean+4)))
+	}
+	return roundUp(int(most)+64, 4)
+}
+
 // lay places the regions.
 func (p *Plan) lay() {
 	n, element := int64(p.part), p.Curve.elementBytes()
 	p.entries, p.pairs, p.slots, p.area = 0, 0, 0, 0
 	largestBuckets, largestPartitions, run, folded := 0, 0, 0, 0
+	entries := int64(0)
 	for _, g := range p.groups() {
 		low := p.lowBits(g, p.part)
+		if threads := p.runThreads(g, low, p.part); p.even && threads > 0 {
+			all := 0
+			for i := range g {
+				all += partitions(&g[i], low)
+			}
+			entries = max(entries, int64(all)*int64(room(g, low, p.part, threads)))
+		}
 		buckets, parts, padded := 0, 0, 0
 		for i := range g {
 			k := partitions(&g[i], low)
@@ -242,7 +298,7 @@ func (p *Plan) lay() {
 	r.large = place(largeBytes * int64(p.pairs/pairLimit+2))
 	r.pairs = place(pairBytes * int64(p.pairs))
 	// The entries are gone when the first round begins.
-	r.prefixes = place(max(entryBytes*int64(p.entries), element*int64(p.pairs+maxSteps*block)))
+	r.prefixes = place(max(entryBytes*max(entries, int64(p.entries)), element*int64(p.pairs+maxSteps*block)))
 	r.entries = r.prefixes
 	r.totals = place(element * int64(p.threads))
 	r.kept = place(element * int64(p.threads))
@@ -354,6 +410,7 @@ func (p *Plan) prepare(count int) {
 	p.windows, p.bias = cut(count)
 	shared := p.target.SharedBytes - sortSpareBytes - 8<<maxLowBits
 	p.capacity = min(shared/4, 48<<10)
+	p.even = p.part >= evenScalars
 	p.lay()
 }
 

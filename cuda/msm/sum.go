@@ -230,34 +230,8 @@ func (r *run) sumGroup(group []window, low, ones int) error {
 		k := partitions(&group[i], low)
 		parts, widest, buckets = parts+k, max(widest, k), buckets+k<<low
 	}
-	control, counts, places := r.at(at.control), r.at(at.counts), r.at(at.places)
-	if err := r.stream.Fill32(control, 0, controlWords); err != nil {
-		return err
-	}
-	if err := r.stream.Fill32(counts, 0, int64(parts+1)); err != nil {
-		return err
-	}
-	window := func() *driver.Args { return r.args.Struct(unsafe.Pointer(&w), int(unsafe.Sizeof(w))).U32(0) }
-	r.args.Reset().Ptr(digits).U32(uint32(r.n))
-	window().U32(uint32(widest)).Ptr(counts)
-	if err := r.launchRows(r.sort.countPartitions, r.spread(r.n, 8192, 2), len(group), 1024, 4*widest); err != nil {
-		return err
-	}
-	r.args.Reset().Ptr(counts).Ptr(places).U32(uint32(parts + 1)).Ptr(0)
-	if err := r.launch(r.sort.scanRows, 1, 1024, 0); err != nil {
-		return err
-	}
-	threads := r.scatterThreads(len(group))
-	r.args.Reset().Ptr(digits).Ptr(r.index).U32(uint32(r.n))
-	window().U32(uint32(widest)).Ptr(places).Ptr(r.at(at.entries)).U32(uint32(r.entries)).Ptr(control)
-	if err := r.launchRows(r.sort.scatterEntries, r.spread(r.n, threads*scatterItems, 64), len(group), threads, 4*widest); err != nil {
-		return err
-	}
-	r.trace("scatter")
-
-	// Before the sort, whose first pair takes the place of an odd one.
-	onePairs := ones / 2
 	if ones > 0 {
+		// Before the sort, whose first pair takes the place of an odd one.
 		r.ones = ones
 		err := r.setOnes(buckets)
 		r.ones = 0
@@ -265,21 +239,10 @@ func (r *run) sumGroup(group []window, low, ones int) error {
 			return err
 		}
 	}
-	capacity := r.sortCapacity(group, low)
-	b := r.buckets()
-	r.args.Reset().Ptr(r.at(at.entries)).Ptr(counts).U32(uint32(low)).U32(uint32(capacity)).U32(r.number(0)).U32(uint32(onePairs)).
-		Ptr(r.at(at.pairs)).U32(uint32(r.pairs)).Struct(unsafe.Pointer(&b), int(unsafe.Sizeof(b))).Ptr(r.at(at.partitions)).Ptr(control)
-	if err := r.launch(r.sort.sortPartition, parts, 1024, 4*(2<<low+capacity)); err != nil {
-		return err
-	}
-	words, err := r.control("sort")
+	job := sortJob{windows: &w, group: group, digits: digits, low: low, partitions: parts, widest: widest, buckets: buckets, onePairs: ones / 2}
+	words, err := r.sortGroup(&job)
 	if err != nil {
 		return err
-	}
-	if words[controlPartitions] > 0 {
-		if words, err = r.sortLarge(low, onePairs, buckets, b); err != nil {
-			return err
-		}
 	}
 	r.trace("sort")
 	var perRound [maxRounds + 1]int
@@ -313,49 +276,6 @@ func (w *window) index(all []window) int {
 		}
 	}
 	return -1
-}
-
-// scatterThreads is the size of a block of scatter_entries: the largest, unless tiles would be too few.
-func (r *run) scatterThreads(windows int) int {
-	threads := 1024
-	for threads > 256 && r.n*windows/(threads*scatterItems) < 4*r.target.SMs {
-		threads /= 2
-	}
-	return threads
-}
-
-// sortCapacity is the number of entries that sort_partition has memory for: what even digits need, and some more.
-func (r *run) sortCapacity(group []window, low int) int {
-	even := 0.0
-	for i := range group {
-		even = max(even, float64(r.n)/float64(group[i].buckets)*float64(int(1)<<low))
-	}
-	return min(r.capacity, int(1.1*even)+1024)
-}
-
-// sortLarge sorts the partitions that were too large for a block.
-func (r *run) sortLarge(low, onePairs, buckets int, b bucketsStruct) ([]uint32, error) {
-	at := &r.Plan.at
-	entries, counts, large, control, next, size := r.at(at.entries), r.at(at.counts), r.at(at.partitions), r.at(at.control), r.at(at.next), r.at(at.size)
-	if err := r.stream.Fill32(next, 0, int64(buckets)); err != nil {
-		return nil, err
-	}
-	shared := 4 << low
-	r.args.Reset().Ptr(entries).Ptr(counts).U32(uint32(low)).Ptr(large).Ptr(control).Ptr(next)
-	if err := r.launch(r.sort.countLarge, r.spread(r.n, 1024, 2), 1024, shared); err != nil {
-		return nil, err
-	}
-	r.args.Reset().U32(uint32(low)).U32(r.number(0)).U32(uint32(onePairs)).U32(uint32(r.pairs)).Struct(unsafe.Pointer(&b), int(unsafe.Sizeof(b))).
-		Ptr(large).Ptr(control).Ptr(next).Ptr(size)
-	if err := r.launch(r.sort.scanLarge, 2*r.target.SMs, 1024, shared); err != nil {
-		return nil, err
-	}
-	r.args.Reset().Ptr(entries).Ptr(counts).U32(uint32(low)).U32(r.number(0)).Ptr(r.at(at.pairs)).Struct(unsafe.Pointer(&b), int(unsafe.Sizeof(b))).
-		Ptr(large).Ptr(control).Ptr(next).Ptr(size)
-	if err := r.launch(r.sort.scatterLarge, r.spread(r.n, 1024, 2), 1024, shared); err != nil {
-		return nil, err
-	}
-	return r.control("sort of large partitions")
 }
 
 // rounds sums up the buckets. perRound has the pairs of each round from 1, without those of the ones.

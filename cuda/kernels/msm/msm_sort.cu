@@ -35,17 +35,24 @@ extern "C" __global__ void __launch_bounds__(1024) msm_scan_rows(uint32_t* count
 }
 SEALC2_KERNEL(msm_scan_rows);
 
-extern "C" __global__ void __launch_bounds__(scatter_threads, 2) msm_scatter_entries(const uint32_t* digits, const uint32_t* index, uint32_t count,
+extern "C" __global__ void __launch_bounds__(scatter_threads, 1) msm_scatter_entries(const uint32_t* digits, const uint32_t* index, uint32_t count,
                                                                                      Windows windows, uint32_t first_window, uint32_t partitions,
                                                                                      uint32_t* places, uint2* entries, uint32_t capacity, uint32_t* control) {
     scatter_entries(digits, index, count, windows, first_window, partitions, places, entries, capacity, control);
 }
 SEALC2_KERNEL(msm_scatter_entries);
 
-extern "C" __global__ void __launch_bounds__(bucket_threads, 1) msm_sort_partition(const uint2* entries, const uint32_t* starts, uint32_t low_bits,
+extern "C" __global__ void __launch_bounds__(scatter_threads, 1) msm_scatter_runs(const uint32_t* digits, const uint32_t* index, uint32_t count,
+                                                                                  Windows windows, uint32_t first_window, uint32_t partitions,
+                                                                                  uint32_t* filled, uint32_t room, uint2* entries, uint32_t* control) {
+    scatter_runs(digits, index, count, windows, first_window, partitions, filled, room, entries, control);
+}
+SEALC2_KERNEL(msm_scatter_runs);
+
+extern "C" __global__ void __launch_bounds__(bucket_threads, 1) msm_sort_partition(const uint2* entries, const uint32_t* starts, uint32_t room, uint32_t low_bits,
                                                                                    uint32_t capacity, uint32_t slots, uint32_t first_pair, uint2* pairs,
                                                                                    uint32_t pair_capacity, Buckets buckets, uint32_t* large, uint32_t* control) {
-    sort_partition(entries, starts, low_bits, capacity, slots, first_pair, pairs, pair_capacity, buckets, large, control);
+    sort_partition(entries, starts, room, low_bits, capacity, slots, first_pair, pairs, pair_capacity, buckets, large, control);
 }
 SEALC2_KERNEL(msm_sort_partition);
 

@@ -31,6 +31,7 @@ constexpr int control_words = 64;
 constexpr uint32_t fault_entries = 1; // more entries than the plan has room for
 constexpr uint32_t fault_pairs = 2;   // more pairs than that
 constexpr uint32_t fault_lists = 4;   // more selected variables than that
+constexpr uint32_t fault_room = 8;    // a partition's room does not suffice: no fault, but to be done again
 
 // load and store move an element in 16-byte units that lie `stride` units apart.
 template <int limbs> SEALC2_DEVICE void load_words(uint32_t* words, const uint4* from, size_t stride) {

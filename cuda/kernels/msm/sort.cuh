@@ -39,7 +39,10 @@ struct Windows {
 // index names the scalars where it is not null.
 SEALC2_DEVICE void write_digits(const Fr* scalars, const uint32_t* index, uint32_t count, const Windows& windows, uint32_t first, uint32_t* digits) {
     for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
-        const Fr s = to_canonical(scalars[index ? index[i] : i]);
+        // Montgomery's reduction alone takes the form off.
+        uint32_t T[16] = {};
+        load_words<8>(T, reinterpret_cast<const uint4*>(scalars + (index ? index[i] : i)), 1);
+        const Fr s = reduce(Montgomery<Fr>::reduce_wide(T));
         uint32_t m[8], k[9], d[8];
         Montgomery<Fr>::load_modulus(m);
         sub_limbs<8>(k, m, s.limb);
@@ -125,44 +128,115 @@ SEALC2_DEVICE uint32_t scan_shared(uint32_t* words, uint32_t count, uint32_t* su
 
 // An entry: bucket in the group, and the number of a point with the digit's sign.
 
-// scatter_entries writes the entries of window blockIdx.y to their partitions. A tile is counted, takes a run of places in each
-// partition, and is then written straight to them: runs of a few entries, which meet their neighbours in the second cache.
-// places[partition] is where the next run begins; index gives the points' numbers where it is not null. Shared memory: a word a
-// partition.
+// scatter_entries writes the entries of window blockIdx.y to their partitions. A tile's entries are put in order in
+// shared memory, so that those of a partition leave as one run. places[partition] is where the next one goes; index gives
+// the points' numbers where it is not null. Shared memory: a tile of entries, two words a partition.
 SEALC2_DEVICE void scatter_entries(const uint32_t* digits, const uint32_t* index, uint32_t count, const Windows& windows, uint32_t first_window,
                                    uint32_t partitions, uint32_t* places, uint2* entries, uint32_t capacity, uint32_t* control) {
-    SEALC2_SHARED(uint32_t, place);
-    constexpr int ahead = scatter_items;
-    const uint32_t tile = blockDim.x * ahead, low = windows.low_bits, w = first_window + blockIdx.y;
+    SEALC2_SHARED(uint2, staged);
+    __shared__ uint32_t sums[max_warps + 1];
+    const uint32_t tile = blockDim.x * scatter_items, low = windows.low_bits, w = first_window + blockIdx.y;
+    uint32_t* const start = reinterpret_cast<uint32_t*>(staged + tile);
+    uint32_t* const place = start + partitions;
     const uint32_t bucket = windows.window[w].bucket - windows.window[first_window].bucket;
     digits += size_t(w) * count;
     places += bucket >> low;
     for (uint32_t at = blockIdx.x * tile; at < count; at += gridDim.x * tile) {
-        for (uint32_t p = threadIdx.x; p < partitions; p += blockDim.x) place[p] = 0;
-        uint32_t digit[ahead];
+        for (uint32_t p = threadIdx.x; p < partitions; p += blockDim.x) start[p] = 0;
+        uint32_t digit[scatter_items], rank[scatter_items];
         SEALC2_UNROLL
-        for (int k = 0; k < ahead; k++) {
+        for (int k = 0; k < scatter_items; k++) {
             const uint32_t i = at + k * blockDim.x + threadIdx.x;
             digit[k] = i < count ? digits[i] : none;
         }
         __syncthreads();
         SEALC2_UNROLL
-        for (int k = 0; k < ahead; k++)
-            if (digit[k] != none) atomicAdd(&place[(digit[k] & ~sign_bit) >> low], 1u);
+        for (int k = 0; k < scatter_items; k++)
+            rank[k] = digit[k] != none ? atomicAdd(&start[(digit[k] & ~sign_bit) >> low], 1u) : 0;
         __syncthreads();
         for (uint32_t p = threadIdx.x; p < partitions; p += blockDim.x) {
-            const uint32_t n = place[p];
+            const uint32_t n = start[p];
             if (n != 0) place[p] = atomicAdd(&places[p], n);
         }
         __syncthreads();
+        const uint32_t total = scan_shared(start, partitions, sums);
         SEALC2_UNROLL
-        for (int k = 0; k < ahead; k++) {
+        for (int k = 0; k < scatter_items; k++) {
             if (digit[k] == none) continue;
-            const uint32_t i = at + k * blockDim.x + threadIdx.x, b = digit[k] & ~sign_bit, to = atomicAdd(&place[b >> low], 1u);
+            const uint32_t i = at + k * blockDim.x + threadIdx.x, b = digit[k] & ~sign_bit;
+            staged[start[b >> low] + rank[k]] = make_uint2(bucket + b, (index ? index[i] : i) | (digit[k] & sign_bit));
+        }
+        __syncthreads();
+        for (uint32_t j = threadIdx.x; j < total; j += blockDim.x) {
+            const uint2 e = staged[j];
+            const uint32_t p = (e.x - bucket) >> low, to = place[p] + j - start[p];
             if (to < capacity)
-                entries[to] = make_uint2(bucket + b, (index ? index[i] : i) | (digit[k] & sign_bit));
+                entries[to] = e;
             else
                 atomicOr(&control[control_status], fault_entries);
+        }
+        __syncthreads();
+    }
+}
+
+// scatter_runs is scatter_entries for scalars that are spread evenly, which needs no count beforehand: every partition has
+// `room` entries, and filled[partition] says how many are taken. Runs are filled up with `none` to whole sectors of 32 bytes,
+// since the memory has to read a sector that is written in part: on an H200 such writes are no quicker than random reads.
+// Where a partition's room does not suffice the fault says so, and the host does it again by scatter_entries.
+// Shared memory: a tile of entries and three more for each partition, a word and a half a partition.
+SEALC2_DEVICE void scatter_runs(const uint32_t* digits, const uint32_t* index, uint32_t count, const Windows& windows, uint32_t first_window,
+                                uint32_t partitions, uint32_t* filled, uint32_t room, uint2* entries, uint32_t* control) {
+    SEALC2_SHARED(uint2, staged);
+    __shared__ uint32_t sums[max_warps + 1];
+    const uint32_t tile = blockDim.x * run_items, low = windows.low_bits, w = first_window + blockIdx.y;
+    uint32_t* const place = reinterpret_cast<uint32_t*>(staged + tile + 3 * partitions);
+    uint16_t* const start = reinterpret_cast<uint16_t*>(place + partitions);
+    const uint32_t bucket = windows.window[w].bucket - windows.window[first_window].bucket, first = bucket >> low;
+    digits += size_t(w) * count;
+    const uint32_t each = (partitions + blockDim.x - 1) / blockDim.x;
+    const uint32_t lo = min(threadIdx.x * each, partitions), hi = min(lo + each, partitions);
+    for (uint32_t at = blockIdx.x * tile; at < count; at += gridDim.x * tile) {
+        for (uint32_t p = threadIdx.x; p < partitions; p += blockDim.x) place[p] = 0;
+        uint32_t digit[run_items], rank[run_items];
+        SEALC2_UNROLL
+        for (int k = 0; k < run_items; k++) {
+            const uint32_t i = at + k * blockDim.x + threadIdx.x;
+            digit[k] = i < count ? digits[i] : none;
+        }
+        __syncthreads();
+        SEALC2_UNROLL
+        for (int k = 0; k < run_items; k++)
+            rank[k] = digit[k] != none ? atomicAdd(&place[(digit[k] & ~sign_bit) >> low], 1u) : 0;
+        __syncthreads();
+        uint32_t own = 0, total;
+        for (uint32_t p = lo; p < hi; p++) own += (place[p] + 3) & ~3u;
+        uint32_t from = exclusive_scan(own, sums, total);
+        for (uint32_t p = lo; p < hi; p++) {
+            const uint32_t n = place[p], whole = (n + 3) & ~3u;
+            start[p] = uint16_t(from);
+            for (uint32_t k = n; k < whole; k++) staged[from + k] = make_uint2(none, none);
+            from += whole;
+            uint32_t to = none;
+            if (n != 0) {
+                to = atomicAdd(&filled[first + p], whole);
+                if (to + whole > room) {
+                    atomicOr(&control[control_status], fault_room);
+                    to = none;
+                }
+            }
+            place[p] = to;
+        }
+        __syncthreads();
+        SEALC2_UNROLL
+        for (int k = 0; k < run_items; k++) {
+            if (digit[k] == none) continue;
+            const uint32_t i = at + k * blockDim.x + threadIdx.x, b = digit[k] & ~sign_bit;
+            staged[start[b >> low] + rank[k]] = make_uint2(bucket + b, (index ? index[i] : i) | (digit[k] & sign_bit));
+        }
+        __syncthreads();
+        for (uint32_t j = threadIdx.x; j < total; j += blockDim.x) {
+            const uint32_t p = (staged[j & ~3u].x - bucket) >> low; // a sector's first entry is never filled up
+            if (place[p] != none) entries[size_t(first + p) * room + place[p] + j - start[p]] = staged[j];
         }
         __syncthreads();
     }
@@ -187,16 +261,19 @@ SEALC2_DEVICE void add_rounds(uint32_t size, uint32_t* rounds) {
 }
 
 // sort_partition sorts partition blockIdx.x: its pairs go behind those that other blocks have written. Slots of the
-// first round have numbers from `slots` on. Partitions with more than capacity entries go to the list `large`.
+// first round have numbers from `slots` on. Partitions lie from starts[partition] to the next one's, or where room is not 0 in
+// their rooms, starts[partition] entries long. Those with more than capacity entries go to the list `large`.
 // Shared memory: two words a bucket, capacity words.
-SEALC2_DEVICE void sort_partition(const uint2* entries, const uint32_t* starts, uint32_t low_bits, uint32_t capacity, uint32_t slots, uint32_t first_pair,
+SEALC2_DEVICE void sort_partition(const uint2* entries, const uint32_t* starts, uint32_t room, uint32_t low_bits, uint32_t capacity, uint32_t slots, uint32_t first_pair,
                                   uint2* pairs, uint32_t pair_capacity, Buckets buckets, uint32_t* large, uint32_t* control) {
     SEALC2_SHARED(uint32_t, shared);
     __shared__ uint32_t sums[max_warps + 1];
     __shared__ uint32_t base, rounds[32];
-    const uint32_t each = 1u << low_bits, low = each - 1, at = starts[blockIdx.x], count = starts[blockIdx.x + 1] - at;
-    const uint32_t bucket = blockIdx.x << low_bits;
-    if (count > capacity) {
+    const uint32_t each = 1u << low_bits, low = each - 1, own = starts[blockIdx.x];
+    const uint32_t count = room != 0 ? own : starts[blockIdx.x + 1] - own, bucket = blockIdx.x << low_bits;
+    entries += room != 0 ? size_t(blockIdx.x) * room : own;
+    if (room != 0 && (control[control_status] & fault_room) != 0) return; // to be done again
+    if (room == 0 && count > capacity) {
         if (threadIdx.x == 0) large[atomicAdd(&control[control_partitions], 1u)] = blockIdx.x;
         return;
     }
@@ -208,7 +285,7 @@ SEALC2_DEVICE void sort_partition(const uint2* entries, const uint32_t* starts, 
     for (uint32_t i = threadIdx.x; i < count; i += ahead * blockDim.x) {
         uint32_t b[ahead];
         SEALC2_UNROLL
-        for (int k = 0; k < ahead; k++) b[k] = i + k * blockDim.x < count ? entries[at + i + k * blockDim.x].x : none;
+        for (int k = 0; k < ahead; k++) b[k] = i + k * blockDim.x < count ? entries[i + k * blockDim.x].x : none;
         SEALC2_UNROLL
         for (int k = 0; k < ahead; k++)
             if (b[k] != none) atomicAdd(&next[b[k] & low], 1u);
@@ -229,8 +306,8 @@ SEALC2_DEVICE void sort_partition(const uint2* entries, const uint32_t* starts, 
     if (threadIdx.x == 0) base = first_pair + atomicAdd(&control[control_pairs], paired / 2);
     if (threadIdx.x < 32 && rounds[threadIdx.x] != 0) atomicAdd(&control[control_rounds + threadIdx.x], rounds[threadIdx.x]);
     __syncthreads();
-    if (base + paired / 2 > pair_capacity) {
-        if (threadIdx.x == 0) atomicOr(&control[control_status], fault_pairs);
+    if (base + paired / 2 > pair_capacity || paired > capacity) {
+        if (threadIdx.x == 0) atomicOr(&control[control_status], paired > capacity ? fault_room : fault_pairs);
         return;
     }
     for (uint32_t b = threadIdx.x; b < each; b += blockDim.x) {
@@ -244,7 +321,7 @@ SEALC2_DEVICE void sort_partition(const uint2* entries, const uint32_t* starts, 
     for (uint32_t i = threadIdx.x; i < count; i += ahead * blockDim.x) {
         uint2 e[ahead];
         SEALC2_UNROLL
-        for (int k = 0; k < ahead; k++) e[k] = i + k * blockDim.x < count ? entries[at + i + k * blockDim.x] : make_uint2(none, none);
+        for (int k = 0; k < ahead; k++) e[k] = i + k * blockDim.x < count ? entries[i + k * blockDim.x] : make_uint2(none, none);
         SEALC2_UNROLL
         for (int k = 0; k < ahead; k++) {
             if (e[k].x == none) continue;

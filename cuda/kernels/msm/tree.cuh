@@ -129,17 +129,30 @@ template <class F> SEALC2_DEVICE_CALL uint32_t classify(const Points<F>& points,
 
 // finish writes the sum of a pair that is not ordinary; reciprocal is 1/factor.
 template <class F> SEALC2_DEVICE_CALL void finish(const Points<F>& points, uint32_t a, uint32_t b, uint32_t kind, const F* reciprocal, uint4* to) {
-    Affine<Far<F>> r = Affine<Far<F>>::infinity();
+    Affine<F> r = Affine<F>::infinity();
     if (kind != pair_cancels) {
         const uint32_t from = kind == pair_second ? b : a;
         const uint4* p = points.x(from);
-        load(r.x.value, p);
-        load(r.y.value, p + points.y_offset(from));
-        if (!is_zero(r.x)) r.y.value = Steps<F>::strict(Steps<F>::negate_if(Steps<F>::strict(r.y.value), (from & sign_bit) != 0));
-        if (kind == pair_doubles) r = dbl_finite(r, Far<F>{reduce(*reciprocal)});
+        load(r.x, p);
+        load(r.y, p + points.y_offset(from));
+        if (!is_zero(r.x)) r.y = Steps<F>::strict(Steps<F>::negate_if(Steps<F>::strict(r.y), (from & sign_bit) != 0));
     }
-    store(to, 1, r.x.value);
-    store(to + 32 * Points<F>::units, 1, r.y.value);
+    if (kind == pair_doubles) { // slope = 3 x^2 / 2y
+        F slope = reduce(*reciprocal), t, x;
+        mul_far(&t, &r.x, &r.x);
+        mul_far(&slope, &slope, &t);
+        dbl_far(&t, &slope);
+        add_far(&slope, &slope, &t);
+        mul_far(&x, &slope, &slope);
+        sub_far(&x, &x, &r.x);
+        sub_far(&x, &x, &r.x);
+        sub_far(&t, &r.x, &x);
+        mul_far(&t, &slope, &t);
+        sub_far(&r.y, &t, &r.y);
+        r.x = x;
+    }
+    store(to, 1, r.x);
+    store(to + 32 * Points<F>::units, 1, r.y);
 }
 
 // forward: thread t of `threads` takes pairs t, threads + t, ..., at most `steps`. The product before pair s (from the

@@ -31,38 +31,39 @@ SEALC2_KERNEL(unit_msm_scalars);
 constexpr int unit_run = 16;
 
 // unit_points writes table[32] + i * table[0] for i < count; table[j] = 2^j * table[0]. A thread makes unit_run points.
-template <class F> SEALC2_DEVICE void unit_points(const Affine<Far<F>>* table, uint32_t count, Affine<Far<F>>* points) {
+template <class F> SEALC2_DEVICE void unit_points(const Affine<F>* table, uint32_t count, Affine<F>* points) {
     const uint32_t from = (blockIdx.x * blockDim.x + threadIdx.x) * unit_run;
     if (from >= count) return;
-    Xyzz<Far<F>> p = to_xyzz(table[32]), run[unit_run];
+    Xyzz<F> p = to_xyzz(table[32]), run[unit_run];
     SEALC2_ROLL
     for (uint32_t j = 0; from >> j != 0; j++)
         if (from >> j & 1) add_affine_to(&p, &table[j]);
+    // One inversion for all ZZZ, of which none is zero.
+    F prefix[unit_run], product = F::one(), i, z;
     SEALC2_ROLL
     for (int k = 0; k < unit_run; k++) {
         run[k] = p;
         add_affine_to(&p, &table[0]);
-    }
-    // One inversion for all ZZZ; none is zero.
-    Far<F> prefix[unit_run], product = Far<F>::one();
-    SEALC2_ROLL
-    for (int k = 0; k < unit_run; k++) {
         prefix[k] = product;
-        product = mul(product, run[k].zzz);
+        mul_far(&product, &product, &run[k].zzz);
     }
-    Far<F> rest = Far<F>{inverse(product.value)};
+    F rest = inverse(product);
     SEALC2_ROLL
     for (int k = unit_run - 1; k >= 0; k--) {
-        const Far<F> i = mul(rest, prefix[k]), z = mul(i, run[k].zz);
-        rest = mul(rest, run[k].zzz);
-        if (from + k < count) points[from + k] = Affine<Far<F>>{mul(run[k].x, sqr(z)), mul(run[k].y, i)};
+        mul_far(&i, &rest, &prefix[k]);
+        mul_far(&rest, &rest, &run[k].zzz);
+        mul_far(&z, &i, &run[k].zz);
+        mul_far(&z, &z, &z);
+        mul_far(&run[k].x, &run[k].x, &z);
+        mul_far(&run[k].y, &run[k].y, &i);
+        if (from + k < count) points[from + k] = Affine<F>{run[k].x, run[k].y};
     }
 }
-extern "C" __global__ void __launch_bounds__(128) unit_msm_points_g1(const Affine<Far<Fp>>* table, uint32_t count, Affine<Far<Fp>>* points) {
+extern "C" __global__ void __launch_bounds__(128) unit_msm_points_g1(const G1Affine* table, uint32_t count, G1Affine* points) {
     unit_points(table, count, points);
 }
 SEALC2_KERNEL(unit_msm_points_g1);
-extern "C" __global__ void __launch_bounds__(128) unit_msm_points_g2(const Affine<Far<Fp2>>* table, uint32_t count, Affine<Far<Fp2>>* points) {
+extern "C" __global__ void __launch_bounds__(128) unit_msm_points_g2(const G2Affine* table, uint32_t count, G2Affine* points) {
     unit_points(table, count, points);
 }
 SEALC2_KERNEL(unit_msm_points_g2);

@@ -5,7 +5,8 @@ namespace sealc2 {
 namespace msm {
 
 // Digits that a thread of scatter_entries holds in registers.
-constexpr int scatter_items = 12;
+constexpr int scatter_items = 16;
+constexpr int run_items = 12; // of scatter_runs
 constexpr int scatter_threads = 1024; // at most
 constexpr int bucket_threads = 1024;  // of sort_partition, at most
 
@@ -21,7 +22,7 @@ struct TreeG1 {
     static constexpr int threads = 128, forward_blocks = 5, backward_blocks = 4;
 };
 struct TreeG2 {
-    static constexpr int threads = 64, forward_blocks = 5, backward_blocks = 4;
+    static constexpr int threads = 64, forward_blocks = 4, backward_blocks = 4;
 };
 constexpr int invert_threads = 32;
 constexpr int total_threads = 128; // of a block of sum_list

@@ -19,6 +19,7 @@ import (
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/params"
 	"github.com/sealc2/sealc2/engine/status"
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 // wrongPoint is a point that a block cannot hold, encoded as files have it.
@@ -198,10 +199,7 @@ func replaceFile(path string, data []byte) error {
 // Goal: sets that are no set for the sector are refused in the params stage, each with its own words.
 // Method: files of the reference put together in the wrong way under the right names.
 func TestProve_WrongSets(t *testing.T) {
-	shape, err := porep.ShapeByOracleName("porep-2k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	shape := support.Shape(t, "porep-2k")
 	sector := loadSector(t, "porep-2k-a")
 	read := func(path string) []byte {
 		data, err := os.ReadFile(vectors + path)
@@ -305,10 +303,7 @@ func damage(t *testing.T, file *os.File, at int64, with []byte) (undo func()) {
 // Method: one bad point in h, and a run that gets beyond it. With SEALC2_LONG every block, first, middle and last, a
 // file that shrinks and grows under the prover, and the whole proof afterwards: each takes what comes before its block.
 func TestProve_DamagedFile(t *testing.T) {
-	shape, err := porep.ShapeByOracleName("porep-2k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	shape := support.Shape(t, "porep-2k")
 	dir, file, counts := copyOf(t, shape)
 	e := open(t, Config{}, nil)
 	s := loadSector(t, "porep-2k-a")

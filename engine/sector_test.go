@@ -14,6 +14,7 @@ import (
 	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 // TestProve_RefusedEarly: what is wrong with a request is said before parameters are looked for.
@@ -108,10 +109,7 @@ func paramDir(t testing.TB, oracleName string) string {
 	if dir == "" {
 		t.Skip("SEALC2_PARAMS names no directory of development parameters; make test makes them and sets it")
 	}
-	shape, err := porep.ShapeByOracleName(oracleName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	shape := support.Shape(t, oracleName)
 	if _, err := findSet(ParamSource{Dir: dir}, shape, true); err != nil {
 		t.Fatal(err)
 	}

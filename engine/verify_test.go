@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/params"
 	"github.com/sealc2/sealc2/engine/status"
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 // sector is a C1 output of the reference with its statement and, where there is one, its proof.
@@ -73,10 +73,7 @@ func (s *sector) claim(t testing.TB, dir string) VerifyRequest {
 // keyDir is a directory with the development key of a shape under a development name.
 func keyDir(t testing.TB, oracleName string) string {
 	t.Helper()
-	shape, err := porep.ShapeByOracleName(oracleName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	shape := support.Shape(t, oracleName)
 	data, err := os.ReadFile(vectors + "setup/" + oracleName + ".vk")
 	if err != nil {
 		t.Fatal(err)

@@ -128,7 +128,7 @@ func TestUsage(t *testing.T) {
 		{"setup --shape 2KiB", `--out`},
 		{"setup --shape 2KiB --out x --names mine", "dev, reference"},
 		{"prove --c1 x", `--out`},
-		{"prove --c1 x --out y --device cuda", "cpu, auto"},
+		{"prove --c1 x --out y --device abacus", "one of cpu, "},
 		{"prove --c1 x --out y --miner t01000", "sector-id"},
 		{"prove --c1 x --out y --sector-id 1", "miner"},
 		{"prove --c1 x --out y --sector-id -1 --miner 1", "--sector-id"},

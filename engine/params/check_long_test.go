@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 // realSet is the 2 KiB development set that the Makefile's test target makes and names.
@@ -20,10 +20,7 @@ func realSet(t *testing.T) Set {
 	if dir == "" {
 		t.Skip("SEALC2_PARAMS names no directory of development parameters; make test makes them and sets it")
 	}
-	shape, err := porep.ShapeByOracleName("porep-2k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	shape := support.Shape(t, "porep-2k")
 	set, err := Find(Dir{Path: dir, Origin: "SEALC2_PARAMS"}, shape.Name, shape.ParamsBaseName())
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/status"
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 // layDir makes a directory with the named files.
@@ -97,10 +98,7 @@ func TestManifest_PoRepNames(t *testing.T) {
 // Goal: the counts that a recorded circuit asks for are those of the reference's parameter file.
 func TestCountsOf(t *testing.T) {
 	for _, name := range []string{"porep-2k", "porep-16k"} {
-		shape, err := porep.ShapeByOracleName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		shape := support.Shape(t, name)
 		want := readSetupVector(t, vectors+"setup/"+name+".json")
 		got := CountsOf(porep.Program(shape))
 		if got.IC != want.Blocks["ic"].Count || got.Bytes() != want.ParamsFile.Bytes {
@@ -111,7 +109,7 @@ func TestCountsOf(t *testing.T) {
 				t.Errorf("%s: %s: want %d points, got %d", name, b, want.Blocks[b.String()].Count, got.Blocks[b])
 			}
 		}
-		err = mustOpen(t, vectors+"tiny/tiny-16/params.bin").Fits(porep.Program(shape))
+		err := mustOpen(t, vectors+"tiny/tiny-16/params.bin").Fits(porep.Program(shape))
 		refused(t, err, "ic", "want 40 points for circuit "+name, "got 3")
 	}
 }

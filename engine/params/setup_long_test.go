@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sealc2/sealc2/engine/circuit/porep"
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 // Goal: parameters of the real circuits are the reference's, byte for byte, within 180 CPU-seconds and
@@ -22,10 +23,7 @@ func TestSetup_PoRep(t *testing.T) {
 	}
 	for _, name := range []string{"porep-2k", "porep-16k", "porep-32k"} {
 		t.Run(name, func(t *testing.T) {
-			shape, err := porep.ShapeByOracleName(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			shape := support.Shape(t, name)
 			start, cpu := time.Now(), cpuTime()
 			stage, since := "", time.Now()
 			result, err := Setup(context.Background(), porep.Program(shape), SetupScalars(DefaultSetupText, name), SetupOptions{

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 var (
@@ -24,37 +26,11 @@ var (
 	host    string // compiled host.c
 )
 
-// TestMain takes the library that SEALC2_LIB names, or builds it.
 func TestMain(m *testing.M) {
-	code, err := setUp(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func setUp(m *testing.M) (int, error) {
-	var err error
-	if root, err = filepath.Abs("../.."); err != nil {
-		return 0, err
-	}
-	if library = os.Getenv("SEALC2_LIB"); library == "" {
-		if out, err := exec.Command("make", "-C", root, "lib").CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("make lib: %w\n%s", err, out)
-		}
-		library = filepath.Join(root, "build", "libsealc2.so")
-	}
-	temp, err := os.MkdirTemp("", "sealc2-abi-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(temp)
-	host = filepath.Join(temp, "host")
-	if err := compile("gcc", "-std=gnu11", "-O1", "-g", "testdata/host.c", "-o", host, "-lpthread", "-ldl", "-lrt"); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	support.Run(m, func(scratch, found string) error {
+		root, library, host = support.Root(), found, filepath.Join(scratch, "host")
+		return compile("gcc", "-std=gnu11", "-O1", "-g", "testdata/host.c", "-o", host, "-lpthread", "-ldl", "-lrt")
+	})
 }
 
 // compile runs a compiler with the public headers and warnings as errors.
@@ -69,6 +45,9 @@ func compile(compiler string, args ...string) error {
 // run runs a program within a time limit and returns its output; a failure is fatal.
 func run(t *testing.T, limit time.Duration, env []string, name string, args ...string) string {
 	t.Helper()
+	if err := support.Watch(library); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	command := exec.CommandContext(ctx, name, args...)
@@ -85,15 +64,6 @@ func run(t *testing.T, limit time.Duration, env []string, name string, args ...s
 // caseC1 is a 2 KiB sector of miner 1000 with id 1.
 func caseC1() string { return filepath.Join(root, "tests/vectors/c1/porep-2k-a/c1.json") }
 
-// params is the folder with 2 KiB development parameters, which make test makes.
-func params(t *testing.T) string {
-	dir := os.Getenv("SEALC2_PARAMS")
-	if dir == "" {
-		t.Skip("needs 2 KiB development parameters (1.2 GB, minutes to make): make test makes them and names their folder in SEALC2_PARAMS")
-	}
-	return dir
-}
-
 func TestHost(t *testing.T) {
 	for _, name := range []string{"version", "null", "sizes", "error-text"} {
 		t.Run(name, func(t *testing.T) { run(t, 30*time.Second, nil, host, library, name) })
@@ -108,7 +78,7 @@ func TestHost_NonInteractive(t *testing.T) {
 }
 
 func TestHost_Cancel(t *testing.T) {
-	run(t, 10*time.Minute, nil, host, library, "cancel", caseC1(), params(t))
+	run(t, 10*time.Minute, nil, host, library, "cancel", caseC1(), support.Params(t))
 }
 
 func TestHost_Prove(t *testing.T) {
@@ -116,7 +86,7 @@ func TestHost_Prove(t *testing.T) {
 		R, S, Proofs []string
 	}
 	read(t, filepath.Join(root, "tests/vectors/c1/porep-2k-a/proof.json"), &want)
-	run(t, 20*time.Minute, nil, host, library, "prove", caseC1(), params(t), want.R[0], want.S[0], want.Proofs[0])
+	run(t, 20*time.Minute, nil, host, library, "prove", caseC1(), support.Params(t), want.R[0], want.S[0], want.Proofs[0])
 }
 
 func read(t *testing.T, path string, into any) {

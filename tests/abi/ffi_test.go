@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 // Goal: filecoin-ffi's Go code works on our results, and frees them by the destructors that it has.
@@ -19,7 +21,7 @@ func TestFFIHost(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	run(t, time.Minute, []string{"RUST_LOG=debug"}, program, log, t.TempDir(), caseC1())
 	t.Run("prove", func(t *testing.T) {
-		dir := params(t)
+		dir := support.Params(t)
 		var st struct {
 			CommR  string `json:"comm_r"`
 			CommD  string `json:"comm_d"`

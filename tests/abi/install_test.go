@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 // The example is what a C user starts from: it must build from an installed tree with pkg-config and no
@@ -44,7 +46,7 @@ func TestExample_FromInstalledTree(t *testing.T) {
 	}
 	t.Run("prove", func(t *testing.T) {
 		proofFile := filepath.Join(t.TempDir(), "proof")
-		out := run(t, 20*time.Minute, []string{path}, program, caseC1(), "1", "1000", params(t), proofFile)
+		out := run(t, 20*time.Minute, []string{path}, program, caseC1(), "1", "1000", support.Params(t), proofFile)
 		proof, err := os.ReadFile(proofFile)
 		if err != nil {
 			t.Fatal(err)

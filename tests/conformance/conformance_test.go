@@ -23,6 +23,7 @@ import (
 	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/synthetic"
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 const vectors = "../vectors/"
@@ -72,10 +73,7 @@ func TestCircuits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			shape, err := porep.ShapeByOracleName(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			shape := support.Shape(t, name)
 			begin := start()
 			p := porep.Program(shape)
 			built := begin.String()

@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 // checkedLibrary builds the library with more checks than usual.
 func checkedLibrary(t *testing.T, env []string, flags ...string) string {
 	t.Helper()
-	long(t) // it compiles Go's own library too
+	support.Long(t) // it compiles Go's own library too
 	path := filepath.Join(t.TempDir(), "libchecked.so")
 	args := append([]string{"build", "-buildmode=c-shared", "-ldflags", "-extldflags '-Wl,--version-script=" + filepath.Join(root, "capi/exports.map") + "'", "-o", path}, flags...)
 	command := exec.Command("go", append(args, "./capi")...)
@@ -36,7 +38,7 @@ func checked(t *testing.T, path string, env []string, program string, names ...s
 // Goal: no Go pointer is left in C memory, even for a moment.
 // Method: a library built with GOEXPERIMENT=cgocheck2, where each such write ends the process.
 func TestC_Cgocheck2(t *testing.T) {
-	long(t)
+	support.Long(t)
 	path := checkedLibrary(t, []string{"GOEXPERIMENT=cgocheck2"})
 	checked(t, path, nil, compile(t, "host.c"), "together", "closed", "faults", "flat")
 }
@@ -44,7 +46,7 @@ func TestC_Cgocheck2(t *testing.T) {
 // Goal: Go code does not read the caller's memory after it was freed, nor beyond its end.
 // Method: library and host under AddressSanitizer; the calls spoil and free all that they handed over.
 func TestC_AddressSanitizerInGo(t *testing.T) {
-	long(t)
+	support.Long(t)
 	path := checkedLibrary(t, nil, "-asan")
 	host := compile(t, "host.c", "-fsanitize=address", "-fno-omit-frame-pointer")
 	checked(t, path, []string{"ASAN_OPTIONS=exitcode=99:detect_leaks=0"}, host, "together", "late")

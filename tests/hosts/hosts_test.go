@@ -22,6 +22,7 @@ import (
 
 	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/params"
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 var (
@@ -31,35 +32,12 @@ var (
 	sector  []string
 )
 
-// TestMain takes the library that SEALC2_LIB names, or builds it.
 func TestMain(m *testing.M) {
-	code, err := setUp(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func setUp(m *testing.M) (int, error) {
-	var err error
-	if root, err = filepath.Abs("../.."); err != nil {
-		return 0, err
-	}
-	if library = os.Getenv("SEALC2_LIB"); library == "" {
-		if out, err := exec.Command("make", "-C", root, "lib").CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("make lib: %w\n%s", err, out)
-		}
-		library = filepath.Join(root, "build", "libsealc2.so")
-	}
-	if scratch, err = os.MkdirTemp("", "sealc2-hosts-"); err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(scratch)
-	if sector, err = sectorArguments(); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	support.Run(m, func(folder, found string) (err error) {
+		root, library, scratch = support.Root(), found, folder
+		sector, err = sectorArguments()
+		return err
+	})
 }
 
 // sectorArguments are the arguments by which each host gets to know a sector: its C1 output, a folder that
@@ -96,14 +74,6 @@ func sectorArguments() ([]string, error) {
 	return []string{c1, keys, made.Proofs[0]}, nil
 }
 
-// long says whether the tests that take minutes run.
-func long(t *testing.T) {
-	t.Helper()
-	if os.Getenv("SEALC2_LONG") == "" {
-		t.Skip("takes minutes: SEALC2_LONG=1 runs it")
-	}
-}
-
 // compile builds a C program of testdata with the public headers and warnings as errors.
 func compile(t *testing.T, source string, flags ...string) string {
 	t.Helper()
@@ -119,6 +89,9 @@ func compile(t *testing.T, source string, flags ...string) string {
 
 // start runs a program within a time limit and returns its output and how it ended.
 func start(limit time.Duration, env []string, name string, args ...string) (stdout, stderr string, err error) {
+	if err := support.Watch(library); err != nil {
+		return "", "", err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	command := exec.CommandContext(ctx, name, args...)

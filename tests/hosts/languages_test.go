@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 // Goal: a Python program goes on being one: threads, fork, environment, handlers, faulthandler.
@@ -66,7 +68,7 @@ func TestGo(t *testing.T) {
 		t.Run(name, func(t *testing.T) { hosted(t, nil, program, name) })
 	}
 	t.Run("stress-long", func(t *testing.T) {
-		long(t)
+		support.Long(t)
 		out := run(t, 15*time.Minute, nil, program, append([]string{library, "stress-long"}, sector...)...)
 		if !strings.HasSuffix(out, "ok\n") {
 			t.Errorf("ended without its last word: %q", out)

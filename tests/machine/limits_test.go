@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 // withMask runs f on a thread whose affinity mask is of n CPUs of ours; processes that it starts inherit it.
@@ -91,7 +93,7 @@ func TestRayonNumThreads(t *testing.T) {
 // Goal: a budget that the shape does not fit is refused at once, before any of the work, with what it takes and what
 // there is. Method: each way to set the budget, each face.
 func TestBudget_TooSmall(t *testing.T) {
-	dir := paramDir(t)
+	dir := support.Params(t)
 	const have = 100 << 20
 	refused := func(name string, o outcome, have string) {
 		t.Helper()

@@ -18,12 +18,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/params"
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 const root = "../.."
@@ -34,59 +33,14 @@ var (
 	host    string // compiled testdata/host.c, which loads it
 )
 
-// TestMain builds the command and the host, and takes the library that SEALC2_LIB names, or builds it.
+// TestMain builds the command and the host.
 func TestMain(m *testing.M) {
-	code, err := setUp(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	support.Run(m, func(scratch, found string) error {
+		library, command, host = found, filepath.Join(scratch, "sealc2"), filepath.Join(scratch, "host")
+		return errors.Join(build("go", "build", "-o", command, root+"/bindings/cli"),
+			build("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-I"+root+"/include", "testdata/host.c", "-o", host, "-ldl"))
+	})
 }
-
-func setUp(m *testing.M) (int, error) {
-	temp, err := os.MkdirTemp("", "sealc2-machine-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(temp)
-	if err := os.Chmod(temp, 0o755); err != nil {
-		return 0, err
-	}
-	command = filepath.Join(temp, "sealc2")
-	if err := build("go", "build", "-o", command, root+"/bindings/cli"); err != nil {
-		return 0, err
-	}
-	if library = os.Getenv("SEALC2_LIB"); library == "" {
-		if err := build("make", "-C", root, "lib"); err != nil {
-			return 0, err
-		}
-		if library, err = filepath.Abs(root + "/build/libsealc2.so"); err != nil {
-			return 0, err
-		}
-	}
-	host = filepath.Join(temp, "host")
-	if err := build("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-I"+root+"/include", "testdata/host.c", "-o", host, "-ldl"); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
-}
-
-// watch looks at what the programs under test are made of: Go keeps a test's result until something changes that the
-// test itself has looked at, and counts from the start of the first test.
-var watch = sync.OnceValue(func() error {
-	for _, path := range []string{library, root + "/bindings/cli", root + "/engine", root + "/include", "testdata"} {
-		if err := filepath.WalkDir(path, func(p string, _ os.DirEntry, err error) error {
-			if err == nil {
-				_, err = os.Stat(p)
-			}
-			return err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-})
 
 // build runs a builder; go builds without cgo, so that the result is whole in itself.
 func build(name string, args ...string) error {
@@ -111,7 +65,7 @@ type outcome struct {
 // is fatal.
 func run(t *testing.T, limit time.Duration, env []string, name string, args ...string) outcome {
 	t.Helper()
-	if err := watch(); err != nil {
+	if err := support.Watch(library); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -196,29 +150,8 @@ func referenceSector(t *testing.T) (proofFile, keyDir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape, err := porep.ShapeByOracleName("porep-2k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	shape := support.Shape(t, "porep-2k")
 	keyDir = t.TempDir()
 	writeFile(t, filepath.Join(keyDir, params.ReferenceStem(shape.ParamsBaseName())+params.VKExt), readFile(t, root+"/tests/vectors/setup/porep-2k.vk"))
 	return writeFile(t, filepath.Join(t.TempDir(), "proof"), proof), keyDir
-}
-
-// paramDir is the folder with 2 KiB development parameters.
-func paramDir(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("SEALC2_PARAMS")
-	if dir == "" {
-		t.Skip("needs 2 KiB development parameters (1.1 GB, minutes to make): make test makes them and names their folder in SEALC2_PARAMS")
-	}
-	return dir
-}
-
-// long is for tests of minutes.
-func long(t *testing.T) {
-	t.Helper()
-	if os.Getenv("SEALC2_LONG") != "1" {
-		t.Skip("takes minutes: make test-long sets SEALC2_LONG=1")
-	}
 }

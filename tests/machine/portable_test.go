@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 // emulator runs programs for x86-64 on a CPU of our choice.
@@ -120,7 +122,7 @@ func TestPlainCPU_SameBytes(t *testing.T) {
 
 // Goal: the same on CPUs between: with AVX2 and BMI2 but no ADX, and with all that the emulator has, which is no AVX-512.
 func TestPlainCPU_SameBytes_Others(t *testing.T) {
-	long(t)
+	support.Long(t)
 	all := map[string]string{"engine/cpu": ".", "engine/groth16": "TestTiny|TestSectors|TestDecode"}
 	onCPU(t, "qemu64", all)
 	for name, pattern := range portable {
@@ -132,7 +134,7 @@ func TestPlainCPU_SameBytes_Others(t *testing.T) {
 
 // Goal: the witness of a real sector, 2.7 million variables and rows, is the reference's on a plain CPU.
 func TestPlainCPU_Witness(t *testing.T) {
-	long(t)
+	support.Long(t)
 	args := emulated(t, "qemu64", command, "witness", "digest", "--c1", c1File("porep-2k-a"))
 	o := run(t, 15*time.Minute, nil, args[0], args[1:]...)
 	if o.code != 0 {

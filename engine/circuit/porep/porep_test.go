@@ -153,17 +153,13 @@ func TestShapes_Vectors(t *testing.T) {
 			t.Errorf("%s: %d nodes, but trees of depth %d and %d", s.Name, s.Nodes(), s.BaseDepth(), s.DataDepth())
 		}
 		byName, err1 := ShapeByName(s.Name)
-		byOracle, err2 := ShapeByOracleName(s.OracleName)
-		bySize, err3 := ShapeBySize(s.SectorBytes)
-		if byName != s || byOracle != s || bySize != s || err1 != nil || err2 != nil || err3 != nil {
+		bySize, err2 := ShapeBySize(s.SectorBytes)
+		if byName != s || bySize != s || err1 != nil || err2 != nil {
 			t.Errorf("%s: not found again", s.Name)
 		}
 	}
 	if _, err := ShapeByName("2kib"); status.KindOf(err) != status.Caller {
 		t.Errorf("unknown name: got %v", err)
-	}
-	if _, err := ShapeByOracleName("porep-1g"); status.KindOf(err) != status.Caller {
-		t.Errorf("unknown oracle name: got %v", err)
 	}
 	if _, err := ShapeBySize(1 << 30); status.KindOf(err) != status.Unsupported {
 		t.Errorf("unknown size: got %v", err)

@@ -77,11 +77,6 @@ func ShapeByName(name string) (*Shape, error) {
 	return findShape("porep.ShapeByName", status.Caller, name, func(s *Shape) string { return s.Name })
 }
 
-// ShapeByOracleName finds a shape by the name of its reference files, "porep-32g". Fails with Caller.
-func ShapeByOracleName(name string) (*Shape, error) {
-	return findShape("porep.ShapeByOracleName", status.Caller, name, func(s *Shape) string { return s.OracleName })
-}
-
 // ShapeBySize finds a shape by its sector size in bytes. Fails with Unsupported.
 func ShapeBySize(sectorBytes uint64) (*Shape, error) {
 	return findShape("porep.ShapeBySize", status.Unsupported, fmt.Sprint(sectorBytes), func(s *Shape) string { return fmt.Sprint(s.SectorBytes) })

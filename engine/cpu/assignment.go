@@ -101,26 +101,32 @@ func (v *vectors) expand(ctx context.Context, arena *host.Arena) error {
 	return nil
 }
 
+// evaluateRun is the number of rows that a task copies and checks: 768 KiB.
+const evaluateRun = 1 << 13
+
 // evaluate copies the rows, zeros behind them, and checks each.
 func (v *vectors) evaluate(ctx context.Context, a, b, c []fr.Element) error {
-	const run = 1 << 13 // rows: 768 KiB
 	rows := len(v.from.A)
 	var bad atomic.Int64 // the first row that is known to be wrong
 	bad.Store(math.MaxInt64)
-	err := parallel(ctx, v.threads, (len(a)+run-1)/run, func(_, task int) error {
-		lo, hi := task*run, min((task+1)*run, len(a))
+	err := parallel(ctx, v.threads, (len(a)+evaluateRun-1)/evaluateRun, func(_, task int) error {
+		lo, hi := task*evaluateRun, min((task+1)*evaluateRun, len(a))
 		if int64(lo) > bad.Load() {
 			return nil
 		}
-		last := max(lo, min(hi, rows))
-		if row := v.from.BadRow(lo, last); row >= 0 {
-			for old := bad.Load(); int64(row) < old && !bad.CompareAndSwap(old, int64(row)); old = bad.Load() {
+		last := max(lo, min(hi, rows)) // lo where the vectors end before this run
+		if lo < last {
+			if row := v.from.BadRow(lo, last); row >= 0 {
+				for old := bad.Load(); int64(row) < old && !bad.CompareAndSwap(old, int64(row)); old = bad.Load() {
+				}
+				return nil
 			}
-			return nil
+			copy(a[lo:last], v.from.A[lo:last])
+			copy(b[lo:last], v.from.B[lo:last])
+			copy(c[lo:last], v.from.C[lo:last])
 		}
-		for _, x := range [...]struct{ to, from []fr.Element }{{a, v.from.A}, {b, v.from.B}, {c, v.from.C}} {
-			copy(x.to[lo:last], x.from[lo:last])
-			clear(x.to[last:hi])
+		for _, x := range [...][]fr.Element{a, b, c} {
+			clear(x[last:hi])
 		}
 		return nil
 	})

@@ -2,8 +2,10 @@ package cpu
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -11,6 +13,7 @@ import (
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/status"
 )
 
 // randomAux is n values with the given shares of zeros and ones; the rest are field elements, small ones too.
@@ -95,6 +98,41 @@ func TestVectors_Classify(t *testing.T) {
 				}
 			}
 			arena.Close()
+		}
+	}
+}
+
+// TestVectors_Evaluate: rows are copied, what is behind them is zero, and the first that does not hold is named, for
+// numbers of rows around the ends of runs, which leave whole runs of the domain without a row.
+func TestVectors_Evaluate(t *testing.T) {
+	const seed = 7
+	rng := rand.New(rand.NewPCG(seed, seed))
+	for _, rows := range []int{1, 3, evaluateRun - 1, evaluateRun, evaluateRun + 1, 2*evaluateRun + 1, 4*evaluateRun - 1} {
+		x, y := randomAux(rng, rows, 0.4, 0.4), randomAux(rng, rows, 0.4, 0.4)
+		z := make([]fr.Element, rows)
+		for i := range z {
+			z[i].Mul(&x[i], &y[i])
+		}
+		v := &vectors{from: &groth16.Assignment{A: slices.Clip(x), B: slices.Clip(y), C: slices.Clip(z)}, threads: 2}
+		domain := v.from.Domain()
+		room := randomAux(rng, 3*domain, 0, 0) // as an arena has it: full of something else
+		a, b, c := room[:domain], room[domain:2*domain], room[2*domain:]
+		if err := v.evaluate(context.Background(), a, b, c); err != nil {
+			t.Fatalf("%d rows: %v", rows, err)
+		}
+		for name, got := range map[string][2][]fr.Element{"a": {a, x}, "b": {b, y}, "c": {c, z}} {
+			want := append(slices.Clone(got[1]), make([]fr.Element, domain-rows)...)
+			if !slices.Equal(got[0], want) {
+				t.Errorf("%d rows: other values in %s", rows, name)
+			}
+		}
+		for _, row := range []int{rows - 1, rows / 2} { // the second is named although the first is wrong still
+			var one fr.Element
+			z[row].Add(&z[row], one.SetOne())
+			err := v.evaluate(context.Background(), a, b, c)
+			if want := fmt.Sprintf("row %d of %d", row, rows); status.KindOf(err) != status.Unsatisfied || !strings.Contains(err.Error(), want) {
+				t.Errorf("%d rows, row %d does not hold: %v", rows, row, err)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@
 # make demo       prove a real 2 KiB sector through the Python binding (the first time, make its parameters)
 # make test       all tests; also test-long, test-race, bench, fuzz
 # make test-rust  the Rust crates, and the reference (filecoin-proofs, bellperson) proving through them
+# make device-bundle  tests and measurements for a machine with a GPU and its driver: build/device.tar.gz, see tests/device/run.sh
 # make wheel      a Python wheel with the library inside, into build/wheel/; test-wheel: each Python from 3.9 to 3.13 that is there
 # make install    PREFIX=/usr/local, DESTDIR= for packagers
 #
@@ -31,7 +32,7 @@ FACE_CFLAGS := -O2 -g -Wno-deprecated-declarations -DSEALC2_FACE=0x$(FACE)
 # Go asks git for the revision, and fails where git refuses the folder.
 GOFLAGS_BUILD := -trimpath -buildvcs=$(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: all lib shims cli params params-demo demo test vet test-go test-python test-long fuzz test-rust test-race conformance bench wheel test-wheel install clean
+.PHONY: all lib shims cli params params-demo demo test vet test-go test-python test-long fuzz test-rust test-race conformance bench device-bundle wheel test-wheel install clean
 
 all: lib shims cli
 
@@ -104,6 +105,9 @@ conformance: all params
 
 bench:
 	CGO_CFLAGS="$(FACE_CFLAGS)" $(GO) test -run '^$$' -bench . -benchtime 3x ./engine/...
+
+device-bundle:
+	GO=$(GO) tests/device/bundle.sh $(BUILD)/device
 
 wheel: lib
 	@mkdir -p $(BUILD)/wheel && rm -f $(BUILD)/wheel/*.whl

@@ -2,24 +2,32 @@ package cuda
 
 import (
 	"testing"
+
+	"github.com/sealc2/sealc2/cuda/kerneltest"
 )
 
 // Goal: the proofs of the reference's small circuits, byte for byte, from programs and from vectors, with and without
 // bits, in any order of the device's streams and threads; parameters are read once.
 func TestProve_EqualsReference(t *testing.T) {
-	for seed, name := range []string{"tiny-16", "tiny-64", "tiny-128"} {
-		b, _ := openBackend(t, uint64(seed))
-		for _, bits := range []bool{false, true} {
-			v := loadTiny(t, name, bits)
-			for _, explicit := range []bool{false, true} {
-				got, err := prove(t.Context(), b, v, explicit)
-				if err != nil {
-					t.Fatalf("%s, bits %v, vectors %v: %v", name, bits, explicit, err)
-				}
-				if got != v.proof {
-					t.Errorf("%s, bits %v, vectors %v: want %s\ngot %s", name, bits, explicit, v.proof, got)
+	names := []string{"tiny-16", "tiny-64"}
+	if kerneltest.OnCard() {
+		names = append(names, "tiny-128", "tiny-1024")
+	}
+	for seed, name := range names {
+		t.Run(name, func(t *testing.T) {
+			b, _ := openBackend(t, uint64(seed))
+			for _, bits := range []bool{false, true} {
+				v := loadTiny(t, name, bits)
+				for _, explicit := range []bool{false, true} {
+					got, err := prove(t.Context(), b, v, explicit)
+					if err != nil {
+						t.Fatalf("bits %v, vectors %v: %v", bits, explicit, err)
+					}
+					if got != v.proof {
+						t.Errorf("bits %v, vectors %v: want %s\ngot %s", bits, explicit, v.proof, got)
+					}
 				}
 			}
-		}
+		})
 	}
 }

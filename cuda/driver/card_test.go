@@ -1,0 +1,79 @@
+package driver_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"unsafe"
+
+	"github.com/sealc2/sealc2/cuda/driver"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// Goal: what the simulated driver is taken for holds for the real one: layouts, flags, symbols, error texts, and that the calls which are
+// called harmless work while a stream is busy.
+func TestCard(t *testing.T) {
+	if os.Getenv("SEALC2_TEST_DEVICE") != "cuda" {
+		t.Skip("needs a card: SEALC2_TEST_DEVICE=cuda")
+	}
+	api := must[*driver.API](t)(driver.Load())
+	all := must[[]driver.Candidate](t)(api.Candidates(driver.Requirements{Version: 12040, Capability: 75}))
+	for _, c := range all {
+		t.Logf("driver %d: %v, %d bytes, %d bytes of shared memory, L2 %d, %v", api.Version(), c.Info, c.MemoryBytes, c.SharedBytes, c.L2Bytes, c.Reason)
+	}
+	d := opened(t, api)
+	if d.SMCount < 1 || d.PCIBusID == "" || d.UUID == [16]byte{} || d.SharedBytes < 48<<10 {
+		t.Errorf("%+v", d.Info)
+	}
+	free, total, err := d.Memory()
+	check(t, err)
+	if free <= 0 || free > total {
+		t.Errorf("memory: %d of %d", free, total)
+	}
+	_, err = d.Load([]byte("no image at all"))
+	wantError(t, err, status.Internal, "CUDA_ERROR_INVALID_IMAGE")
+	_, err = d.MapArena(total + 1<<40)
+	wantError(t, err, status.NoMemory, "CUDA_ERROR_OUT_OF_MEMORY")
+
+	const size = 64 << 20
+	api.SetStrict(true)
+	defer api.SetStrict(false)
+	pinned := must[*driver.Pinned](t)(d.NewPinned(size, 4))
+	s := must[*driver.Stream](t)(d.NewStream("compute", driver.Normal))
+	other := must[*driver.Stream](t)(d.NewStream("urgent", driver.Urgent))
+	first, last := must[*driver.Event](t)(d.NewEvent(true)), must[*driver.Event](t)(d.NewEvent(true))
+	for i := range pinned.Bytes() {
+		pinned.Bytes()[i] = byte(i * 7)
+	}
+	want := bytes.Clone(pinned.Bytes())
+	a := must[*driver.Arena](t)(d.MapArena(2*size + 1))
+	p := a.Base()
+	check(t, s.Record(first))
+	check(t, s.CopyToDevice(p, pinned.Pointer(), size))
+	check(t, s.CopyDevice(p.Add(size), p, size))
+	check(t, s.Record(last))
+	check(t, other.Wait(last))
+	check(t, other.Fill8(p, 0xab, 16))
+	check(t, other.Fill32(p.Add(16), 0x01020304, 4))
+	check(t, other.CopyToHost(pinned.Pointer(), p, 64))
+	check(t, other.CopyToHost(unsafe.Add(pinned.Pointer(), 64), p.Add(size+64), size-64))
+	// Mapping and unmapping beside queued work.
+	beside := must[*driver.Arena](t)(d.MapArena(1))
+	check(t, beside.Close())
+	check(t, other.Synchronize(context.Background()))
+	copy(want, bytes.Repeat([]byte{0xab}, 16))
+	copy(want[16:], bytes.Repeat([]byte{4, 3, 2, 1}, 4))
+	if !bytes.Equal(pinned.Bytes(), want) {
+		t.Error("copies: other bytes came back")
+	}
+	ms, err := last.Since(first)
+	check(t, err)
+	t.Logf("64 MiB up and copied: %.2f ms", ms)
+	if ms <= 0 || ms > 1000 {
+		t.Errorf("%v ms", ms)
+	}
+	check(t, errors.Join(s.Synchronize(context.Background()), first.Close(), last.Close(), s.Close(), other.Close(), a.Close(), pinned.Close()))
+
+}

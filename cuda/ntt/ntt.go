@@ -2,6 +2,7 @@ package ntt
 
 import (
 	"fmt"
+	"math/big"
 	"unsafe"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -28,12 +29,12 @@ const (
 
 // Transforms queues transforms of up to 2^Log elements. It is used by one goroutine at a time.
 type Transforms struct {
-	log                                                             int
-	fillRoots, forward, inverse, inverseForward, multiply, subtract driver.Kernel
-	roots                                                           driver.Ptr   // the table
-	seeds                                                           []fr.Element // what Prepare uploads
-	args                                                            driver.Args
-	passes                                                          [MaxLog + 1][]pass
+	log                         int
+	fillRoots, forward, inverse driver.Kernel
+	roots                       driver.Ptr   // the table
+	seeds                       []fr.Element // what Prepare uploads
+	args                        driver.Args
+	passes                      [MaxLog + 1][]pass
 }
 
 // pass and finish are NttPass and NttFinish of the kernels.
@@ -55,9 +56,15 @@ const (
 	subtracted
 )
 
-// TableBytes is the device memory that the roots for transforms of up to 2^log elements take: as much as a vector, and
+// rootBytes is the size of a root in the table, where it is kept in two forms.
+const rootBytes = 2 * elementBytes
+
+// TableBytes is the device memory that the roots for transforms of up to 2^log elements take: twice as much as a vector, and
 // what they are made from.
-func TableBytes(log int) int64 { return elementBytes * (int64(1)<<log + int64(1)<<(log-lowLog(log))) }
+func TableBytes(log int) int64 {
+	low := lowLog(log)
+	return rootBytes<<log + elementBytes<<low + elementBytes<<(log-low)
+}
 
 // lowLog splits the digits of a root's number in two halves.
 func lowLog(log int) int { return log / 2 }
@@ -74,7 +81,6 @@ func New(find func(name string) (driver.Kernel, error), log int, at driver.Ptr) 
 		into *driver.Kernel
 	}{
 		{"ntt_fill_roots", &t.fillRoots}, {"ntt_forward", &t.forward}, {"ntt_inverse", &t.inverse},
-		{"ntt_inverse_forward", &t.inverseForward}, {"ntt_multiply", &t.multiply}, {"ntt_subtract", &t.subtract},
 	} {
 		var err error
 		if *k.into, err = find(k.name); err != nil {
@@ -89,7 +95,7 @@ func New(find func(name string) (driver.Kernel, error), log int, at driver.Ptr) 
 
 // Kernels lists all kernels, for warming.
 func (t *Transforms) Kernels() []driver.Kernel {
-	return []driver.Kernel{t.fillRoots, t.forward, t.inverse, t.inverseForward, t.multiply, t.subtract}
+	return []driver.Kernel{t.fillRoots, t.forward, t.inverse}
 }
 
 // passesOf cuts the levels of a transform into passes, from the first level on: the last ten are done on one piece of
@@ -122,15 +128,18 @@ func (t *Transforms) Prepare(s *driver.Stream) error {
 	if err := fillRoots(t.seeds[lows:], low); err != nil {
 		return err
 	}
-	if err := s.CopyToDevice(t.roots, unsafe.Pointer(&t.seeds[0]), int64(lows)*elementBytes); err != nil {
+	seeds := t.roots.Add(rootBytes << t.log)
+	if err := s.CopyToDevice(seeds, unsafe.Pointer(&t.seeds[0]), int64(len(t.seeds))*elementBytes); err != nil {
 		return err
 	}
-	high := t.roots.Add(elementBytes << t.log)
-	if err := s.CopyToDevice(high, unsafe.Pointer(&t.seeds[lows]), int64(highs)*elementBytes); err != nil {
-		return err
+	modulus, two256 := fr.Modulus(), new(big.Int).Lsh(big.NewInt(1), 8*elementBytes)
+	inverse := new(big.Int).ModInverse(modulus, two256)
+	var minusInverse fr.Element // as raw words
+	for i, w := range inverse.Sub(two256, inverse).Bits() {
+		minusInverse[i] = uint64(w)
 	}
 	count := uint32(1) << t.log
-	t.args.Reset().Ptr(t.roots).Ptr(high).U32(uint32(low)).U32(count)
+	t.args.Reset().Ptr(t.roots).Ptr(seeds).Ptr(seeds.Add(int64(lows)*elementBytes)).U32(uint32(low)).U32(count).Struct(unsafe.Pointer(&minusInverse), elementBytes)
 	return s.Launch(t.fillRoots, driver.Dim{X: max(1, min(count/256, 1<<14))}, driver.Dim{X: 256}, 0, &t.args)
 }
 
@@ -157,7 +166,7 @@ func (t *Transforms) Forward(s *driver.Stream, v driver.Ptr, log int, coset bool
 	if err != nil {
 		return err
 	}
-	return t.forwardPasses(s, v, list, coset)
+	return t.forwardPasses(s, v, list, coset, 0)
 }
 
 // Inverse queues the way back.
@@ -175,53 +184,28 @@ func (t *Transforms) Inverse(s *driver.Stream, v driver.Ptr, log int, coset bool
 // bit-reversed order). h goes to b: n coefficients in Montgomery form and natural order, the last of them zero where every
 // row is satisfied. a and c are scratch.
 //
-// Six transforms: on the coset where X^n = -1 a b = c - 2 h, so with d of that interpolation h = (c - d)/2. The last pass of
-// an inverse transform and the first of the forward one that follows are one, and so are the last pass of b's forward
-// transform, the product and the first pass of d's.
+// Six transforms: on the coset where X^n = -1 a b = c - 2 h, so with d of that interpolation h = (c - d)/2.
 func (t *Transforms) Quotient(s *driver.Stream, a, b, c driver.Ptr, log int) error {
 	list, err := t.list("ntt.Quotient", log)
 	if err != nil {
 		return err
 	}
-	first, rest := list[0], list[1:]
-	last := list[len(list)-1]
-	if err := t.inversePasses(s, c, list, false, &finish{}); err != nil {
+	for _, v := range []driver.Ptr{c, a, b} {
+		if err := t.inversePasses(s, v, list, false, &finish{}); err != nil {
+			return err
+		}
+	}
+	if err := t.forwardPasses(s, a, list, true, 0); err != nil {
 		return err
 	}
-	for _, v := range []driver.Ptr{a, b} {
-		toCoset := rest
-		if v == b {
-			if len(rest) == 0 { // the only pass is the product's
-				if err := t.inversePasses(s, b, list, false, &finish{}); err != nil {
-					return err
-				}
-				break
-			}
-			toCoset = rest[:len(rest)-1]
-		}
-		if err := t.inversePasses(s, v, rest, false, &finish{}); err != nil {
-			return err
-		}
-		if err := t.queue(s, t.inverseForward, first, true, nil, v); err != nil {
-			return err
-		}
-		if err := t.forwardPasses(s, v, toCoset, true); err != nil {
-			return err
-		}
-	}
-	if err := t.queue(s, t.multiply, last, true, nil, b, a); err != nil {
+	if err := t.forwardPasses(s, b, list, true, a); err != nil {
 		return err
 	}
 	// The ways back leave out 1/n: a, b and c are n times too large, and d, of their product, n^3 times.
 	f := finish{other: c, kind: subtracted}
 	f.otherScale.SetUint64(1 << (log + 1)).Inverse(&f.otherScale)
 	f.scale.SetUint64(1<<log).Square(&f.scale).Inverse(&f.scale).Mul(&f.scale, &f.otherScale)
-	if len(rest) > 0 {
-		return t.inversePasses(s, b, list[:len(list)-1], true, &f)
-	}
-	count := uint32(1) << log
-	t.args.Reset().Ptr(b).Struct(unsafe.Pointer(&f), int(unsafe.Sizeof(f))).U32(count)
-	return s.Launch(t.subtract, driver.Dim{X: (count + 255) / 256}, driver.Dim{X: 256}, 0, &t.args)
+	return t.inversePasses(s, b, list, true, &f)
 }
 
 // list is the passes of a size.
@@ -232,9 +216,16 @@ func (t *Transforms) list(op string, log int) ([]pass, error) {
 	return t.passes[log], nil
 }
 
-func (t *Transforms) forwardPasses(s *driver.Stream, v driver.Ptr, list []pass, coset bool) error {
-	for _, p := range list {
-		if err := t.queue(s, t.forward, p, coset, nil, v); err != nil {
+// forwardPasses queues passes from the first to the last, which multiplies by the values of other where it is not 0.
+func (t *Transforms) forwardPasses(s *driver.Stream, v driver.Ptr, list []pass, coset bool, other driver.Ptr) error {
+	for i, p := range list {
+		a := t.begin(v, p, coset)
+		if i < len(list)-1 {
+			a.Ptr(0)
+		} else {
+			a.Ptr(other)
+		}
+		if err := t.launch(s, t.forward, p); err != nil {
 			return err
 		}
 	}
@@ -248,26 +239,24 @@ func (t *Transforms) inversePasses(s *driver.Stream, v driver.Ptr, list []pass, 
 		if i > 0 {
 			end = &finish{}
 		}
-		if err := t.queue(s, t.inverse, list[i], coset, end, v); err != nil {
+		t.begin(v, list[i], coset).Struct(unsafe.Pointer(end), int(unsafe.Sizeof(*end)))
+		if err := t.launch(s, t.inverse, list[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// queue launches a kernel of a pass; f is for those that take one.
-func (t *Transforms) queue(s *driver.Stream, k driver.Kernel, p pass, coset bool, f *finish, vectors ...driver.Ptr) error {
+// begin starts the arguments of a pass with those that all have.
+func (t *Transforms) begin(v driver.Ptr, p pass, coset bool) *driver.Args {
 	if !coset {
 		p.coset = 0
 	}
-	a := t.args.Reset()
-	for _, v := range vectors {
-		a.Ptr(v)
-	}
-	a.Struct(unsafe.Pointer(&p), int(unsafe.Sizeof(p))).Ptr(t.roots)
-	if f != nil {
-		a.Struct(unsafe.Pointer(f), int(unsafe.Sizeof(*f)))
-	}
+	return t.args.Reset().Ptr(v).Struct(unsafe.Pointer(&p), int(unsafe.Sizeof(p))).Ptr(t.roots)
+}
+
+// launch queues a kernel with the arguments of a pass.
+func (t *Transforms) launch(s *driver.Stream, k driver.Kernel, p pass) error {
 	tiles := uint32(1) << max(0, int(p.log)-tileLog)
-	return s.Launch(k, driver.Dim{X: tiles}, driver.Dim{X: tileThreads}, sharedBytes, a)
+	return s.Launch(k, driver.Dim{X: tiles}, driver.Dim{X: tileThreads}, sharedBytes, &t.args)
 }

@@ -12,14 +12,14 @@
 //
 // Passes. A block holds a tile: 2^ntt_tile_log elements, rows of neighbours far apart (stride) or, in the pass of the
 // last levels, one piece. A thread holds eight, which differ in three bits of their place in the tile (its window),
-// does those three levels in registers, and exchanges through shared memory for the next window. So 2^27 takes three
-// passes over memory, and neighbouring passes of two transforms of one vector are one.
+// does those three levels in registers, and exchanges through shared memory for the next window. 2^27 takes four
+// passes over memory, whose traffic hides behind the arithmetic; fusing passes of different transforms gained nothing.
 //
-// Cost: log * n/2 multiplications, less n - 1 by ones where c = 1; per pass 64 bytes an element, and in the pass of the
-// last levels up to 32 bytes of roots. Floor for 2^27: 26.6 ms by 68 G multiplications/s (24.6 ms where c = 1).
+// Cost: log * n/2 multiplications by roots (root.cuh), less n - 1 by ones where c = 1; per pass 64 bytes an element, and in
+// the pass of the last levels up to 64 bytes of roots.
 #pragma once
-#include "../field/fr.cuh"
 #include "../tuning/ntt.cuh"
+#include "root.cuh"
 
 namespace sealc2 {
 
@@ -38,15 +38,17 @@ struct NttPass {
 // ntt_mirror is the k' with roots[k'] = -1/roots[k], for k > 0.
 SEALC2_DEVICE uint32_t ntt_mirror(uint32_t k) { return k ^ (0x7fffffffu >> __clz(int(k))); }
 
-// ntt_level does the level of bit `bit` of the window; q is the group of the level of bit 2. ones: q may be 0, whose root
-// is 1 and takes no multiplication.
-template <int bit, bool inverse, bool ones> SEALC2_DEVICE void ntt_level(Fr* x, const Fr* roots, uint32_t q) {
-    constexpr int half = 1 << bit, groups = 4 >> bit;
+// ntt_level does the level of bit `bit` of the window; q is the group of the level of bit 2.
+template <int bit, bool inverse> SEALC2_DEVICE void ntt_level(Fr* x, const FrRoot* roots, uint32_t q) {
+    constexpr int half = 1 << bit, groups = 4 >> bit, ahead = bit == 0 ? ntt_ahead : 1;
     SEALC2_UNROLL
     for (int g = 0; g < groups; g++) {
-        const uint32_t k = q * groups + g;
-        const bool plain = ones && k == 0;
-        const Fr w = roots[inverse && !plain ? ntt_mirror(k) : k];
+        uint32_t k = q * groups + g;
+        // The top bit of a reduced element is 0. As part of the address it keeps the compiler from loading all roots of the
+        // level at once, for which there are no registers.
+        if (g >= ahead) k += x[2 * (g - ahead) * half].limb[7] >> 31;
+        const bool plain = k == 0; // its root is 1
+        const FrRoot w = roots[inverse && !plain ? ntt_mirror(k) : k];
         SEALC2_UNROLL
         for (int j = 0; j < half; j++) {
             Fr& u = x[2 * g * half + j];
@@ -142,16 +144,16 @@ struct NttBlock {
     // bottom is the window in which a pass's lowest level is done.
     SEALC2_DEVICE uint32_t bottom() const { return min(pass.column_log, ntt_top); }
 
-    // forward does the pass's levels, from the top window to the bottom one. ones: coset may be 0.
-    template <bool ones> SEALC2_DEVICE void forward(Fr* x, const Fr* roots, uint32_t coset) const {
-        const uint32_t begin = pass.column_log, base = group + coset;
+    // forward does the pass's levels, from the top window to the bottom one.
+    SEALC2_DEVICE void forward(Fr* x, const FrRoot* roots) const {
+        const uint32_t begin = pass.column_log, base = group + pass.coset;
         uint32_t end = ntt_tile_log; // bits of the tile in [begin, end) are to be done
         SEALC2_ROLL
         for (uint32_t window = ntt_top;;) {
             const uint32_t q = (base + index(window)) >> (window + 3);
-            if (window + 2 >= begin && window + 2 < end) ntt_level<2, false, ones>(x, roots, q);
-            if (window + 1 >= begin && window + 1 < end) ntt_level<1, false, ones>(x, roots, q);
-            if (window >= begin && window < end) ntt_level<0, false, ones>(x, roots, q);
+            if (window + 2 >= begin && window + 2 < end) ntt_level<2, false>(x, roots, q);
+            if (window + 1 >= begin && window + 1 < end) ntt_level<1, false>(x, roots, q);
+            if (window >= begin && window < end) ntt_level<0, false>(x, roots, q);
             if (window <= begin) break;
             const uint32_t next = max(window, begin + 3) - 3;
             exchange(x, window, next);
@@ -161,16 +163,16 @@ struct NttBlock {
     }
 
     // inverse does the pass's levels, from the bottom window to the top one.
-    template <bool ones> SEALC2_DEVICE void inverse(Fr* x, const Fr* roots, uint32_t coset) const {
-        const uint32_t base = group + coset;
+    SEALC2_DEVICE void inverse(Fr* x, const FrRoot* roots) const {
+        const uint32_t base = group + pass.coset;
         SEALC2_ROLL
         for (uint32_t window = bottom();;) {
             // In the top window the window before may have done some bits, or they are columns.
             const uint32_t begin = window < ntt_top ? window : pass.column_log + (ntt_top + 2 - bottom()) / 3 * 3;
             const uint32_t q = (base + index(window)) >> (window + 3);
-            if (window >= begin) ntt_level<0, true, ones>(x, roots, q);
-            if (window + 1 >= begin) ntt_level<1, true, ones>(x, roots, q);
-            if (window + 2 >= begin) ntt_level<2, true, ones>(x, roots, q);
+            if (window >= begin) ntt_level<0, true>(x, roots, q);
+            if (window + 1 >= begin) ntt_level<1, true>(x, roots, q);
+            if (window + 2 >= begin) ntt_level<2, true>(x, roots, q);
             if (window == ntt_top) break;
             const uint32_t next = min(window + 3, ntt_top);
             exchange(x, window, next);
@@ -178,20 +180,26 @@ struct NttBlock {
         }
     }
 
-    // Where columns are single elements, memory is read and written in the top window, neighbours by neighbours.
+    // load_bottom loads for the bottom window. Where columns are single elements, memory is read in the top window, so that
+    // neighbours read neighbours.
     SEALC2_DEVICE void load_bottom(Fr* x, const Fr* v) const {
         const bool single = pass.column_log == 0;
         load(x, v, single ? ntt_top : bottom());
         if (single) exchange(x, ntt_top, 0);
     }
-    SEALC2_DEVICE void store_bottom(Fr* v, Fr* x) const {
-        const bool single = pass.column_log == 0;
-        if (single) exchange(x, 0, ntt_top);
-        store(v, x, single ? ntt_top : bottom());
+
+    // each hands the tile's elements out, of which x holds those of a window, one at a time in a short loop: f(place in the
+    // vector, element). Neighbouring threads get neighbours.
+    template <class F> SEALC2_DEVICE void each(const Fr* x, uint32_t window, const F& f) const {
+        write_all(x, window);
+        __syncthreads();
+        SEALC2_ROLL
+        for (uint32_t i = threadIdx.x; i < ntt_tile; i += ntt_threads)
+            if (holds(i)) f(place(i), read(i));
     }
 };
 
-// NttFinish is what becomes of the result x of an inverse transform: x * scale, or other * other_scale - x * scale.
+// NttFinish is what becomes of the result x of an inverse transform: x, x * scale, or other * other_scale - x * scale.
 struct NttFinish {
     const Fr* other;
     Fr scale, other_scale;

@@ -12,7 +12,13 @@ namespace sealc2 {
 #define SEALC2_NTT_BLOCKS 4
 #endif
 
+// Roots of the level with four of them are loaded so many butterflies ahead.
+#if !defined(SEALC2_NTT_AHEAD)
+#define SEALC2_NTT_AHEAD 2
+#endif
+
 constexpr int ntt_tile_log = SEALC2_NTT_TILE_LOG;
 constexpr int ntt_blocks = SEALC2_NTT_BLOCKS;
+constexpr int ntt_ahead = SEALC2_NTT_AHEAD;
 
 } // namespace sealc2

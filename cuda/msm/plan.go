@@ -38,7 +38,8 @@ var (
 
 const (
 	scatterItems      = 16
-	runItems          = 12
+	evenItems         = 8
+	mostEvenThreads   = 768
 	pairBuckets       = 1024
 	pairThreads       = 256
 	pairLimit         = 4096
@@ -188,47 +189,35 @@ func (p *Plan) wave() int {
 
 func roundUp[T int | int64](x, to T) T { return (x + to - 1) / to * to }
 
-// runThreads is the size of a block of scatter_runs: the largest that its memory allows, unless tiles would be too few; 0 where
+// evenThreads is the size of a block of scatter_even: the largest that its memory allows, unless tiles would be too few; 0 where
 // none fits.
-func (p *Plan) runThreads(group []window, low, n int) int {
+func (p *Plan) evenThreads(group []window, low, n int) int {
 	widest := 0
 	for i := range group {
 		widest = max(widest, partitions(&group[i], low))
 	}
-	threads := 1024
-	for threads > 256 && (runShared(threads, widest) > p.target.SharedBytes-sortSpareBytes || n*len(group)/(threads*runItems) < 2*p.target.SMs) {
-		threads /= 2
+	for threads := mostEvenThreads; ; threads /= 2 {
+		fits := evenShared(threads, widest) <= p.target.SharedBytes-sortSpareBytes
+		switch few := n*len(group)/(threads*evenItems) < 4*p.target.SMs; {
+		case fits && (!few || threads <= mostEvenThreads/4):
+			return threads
+		case threads <= mostEvenThreads/4:
+			return 0
+		}
 	}
-	if runShared(threads, widest) > p.target.SharedBytes-sortSpareBytes {
-		return 0
-	}
-	return threads
 }
 
-// runShared is what scatter_runs takes of a block's shared memory.
-func runShared(threads, widest int) int { return entryBytes*(threads*runItems+3*widest) + 6*widest }
+// evenShared is what scatter_even takes of a block's shared memory.
+func evenShared(threads, widest int) int { return entryBytes*threads*evenItems + 6*widest }
 
-// room is how many entries a partition has room for, with runs filled up to four: the expected number for even digits and
-// eight deviations more.
-func room(group []window, low, n, threads int) int {
-	tile := threads * runItems
-	tiles := float64(n+tile-1) / float64(tile)
+// room is how many entries a partition has room for: the number for even digits and eight deviations more.
+func room(group []window, low, n int) int {
 	most := 0.0
 	for i := range group {
-		mean := float64(tile) * float64(int(1)<<low) / float64(group[i].buckets)
-		// Of a Poisson distribution: the mean of the number rounded up to fours.
-		sum, p := 0.0, math.Exp(-mean)
-		if mean > 500 {
-			sum = mean + 2
-		} else {
-			for k := range int(mean+12*math.Sqrt(mean)) + 24 {
-				sum += p * float64(roundUp(k, 4))
-				p *= mean / float64(k+1)
-			}
-		}
-		most = max(most, tiles*sum+8*math.Sqrt(tiles*(mean+4)))
+		mean := float64(n) * float64(int(1)<<low) / float64(group[i].buckets)
+		most = max(most, mean+8*math.Sqrt(mean))
 	}
-	return roundUp(int(most)+64, 4)
+	return roundUp(int(most)+16, 4)
 }
 
 // lay places the regions.
@@ -239,12 +228,12 @@ func (p *Plan) lay() {
 	entries := int64(0)
 	for _, g := range p.groups() {
 		low := p.lowBits(g, p.part)
-		if threads := p.runThreads(g, low, p.part); p.even && threads > 0 {
+		if p.even && p.evenThreads(g, low, p.part) > 0 {
 			all := 0
 			for i := range g {
 				all += partitions(&g[i], low)
 			}
-			entries = max(entries, int64(all)*int64(room(g, low, p.part, threads)))
+			entries = max(entries, int64(all)*int64(room(g, low, p.part)))
 		}
 		buckets, parts, padded := 0, 0, 0
 		for i := range g {

@@ -19,7 +19,7 @@ type sortJob struct {
 // sortGroup carries it out and returns the control block. Digits are first taken to be spread evenly, if the plan says so;
 // when they turn out not to be, they are for the rest of the sum counted first.
 func (r *run) sortGroup(j *sortJob) ([]uint32, error) {
-	if threads := r.runThreads(j.group, j.low, r.n); r.even && threads > 0 {
+	if threads := r.evenThreads(j.group, j.low, r.n); r.even && threads > 0 {
 		words, err := r.sortEven(j, threads)
 		if err != nil || words[controlStatus]&faultRoom == 0 {
 			return words, err
@@ -33,7 +33,7 @@ func (r *run) sortGroup(j *sortJob) ([]uint32, error) {
 func (r *run) sortEven(j *sortJob, threads int) ([]uint32, error) {
 	at := &r.Plan.at
 	control, filled, entries := r.at(at.control), r.at(at.places), r.at(at.entries)
-	room := room(j.group, j.low, r.n, threads)
+	room := room(j.group, j.low, r.n)
 	if err := r.stream.Fill32(control, 0, controlWords); err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (r *run) sortEven(j *sortJob, threads int) ([]uint32, error) {
 	}
 	r.args.Reset().Ptr(j.digits).Ptr(r.index).U32(uint32(r.n)).Struct(unsafe.Pointer(j.windows), int(unsafe.Sizeof(*j.windows))).U32(0).
 		U32(uint32(j.widest)).Ptr(filled).U32(uint32(room)).Ptr(entries).Ptr(control)
-	if err := r.launchRows(r.sort.scatterRuns, r.spread(r.n, threads*runItems, 64), len(j.group), threads, runShared(threads, j.widest)); err != nil {
+	if err := r.launchRows(r.sort.scatterEven, r.spread(r.n, threads*evenItems, 64), len(j.group), threads, evenShared(threads, j.widest)); err != nil {
 		return nil, err
 	}
 	r.trace("scatter")

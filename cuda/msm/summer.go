@@ -22,7 +22,7 @@ type Summer struct {
 }
 
 type sortKernels struct {
-	countWords, writeLists, setOnes, writeDigits, countPartitions, scanRows, scatterEntries, scatterRuns, sortPartition,
+	countWords, writeLists, setOnes, writeDigits, countPartitions, scanRows, scatterEntries, scatterEven, sortPartition,
 	countLarge, scanLarge, scatterLarge, nextPairs, largePairs, foldPairs driver.Kernel
 }
 
@@ -43,7 +43,7 @@ func New(device *driver.Device, find func(name string) (driver.Kernel, error)) (
 	m := &Summer{card: Card{SMs: device.SMCount, SharedBytes: shared}}
 	names := map[string]*driver.Kernel{
 		"count_words": &m.sort.countWords, "write_lists": &m.sort.writeLists, "set_ones": &m.sort.setOnes, "write_digits": &m.sort.writeDigits,
-		"count_partitions": &m.sort.countPartitions, "scan_rows": &m.sort.scanRows, "scatter_entries": &m.sort.scatterEntries, "scatter_runs": &m.sort.scatterRuns,
+		"count_partitions": &m.sort.countPartitions, "scan_rows": &m.sort.scanRows, "scatter_entries": &m.sort.scatterEntries, "scatter_even": &m.sort.scatterEven,
 		"sort_partition": &m.sort.sortPartition, "count_large": &m.sort.countLarge, "scan_large": &m.sort.scanLarge,
 		"scatter_large": &m.sort.scatterLarge, "next_pairs": &m.sort.nextPairs, "large_pairs": &m.sort.largePairs, "fold_pairs": &m.sort.foldPairs,
 	}
@@ -60,7 +60,7 @@ func New(device *driver.Device, find func(name string) (driver.Kernel, error)) (
 			return nil, err
 		}
 	}
-	for _, k := range []driver.Kernel{m.sort.countPartitions, m.sort.scatterEntries, m.sort.scatterRuns, m.sort.sortPartition} {
+	for _, k := range []driver.Kernel{m.sort.countPartitions, m.sort.scatterEntries, m.sort.scatterEven, m.sort.sortPartition} {
 		if err := k.AllowShared(uint32(shared - sortSpareBytes)); err != nil {
 			return nil, err
 		}
@@ -82,7 +82,7 @@ func New(device *driver.Device, find func(name string) (driver.Kernel, error)) (
 // Kernels are all that the Summer launches, for warming up.
 func (m *Summer) Kernels() []driver.Kernel {
 	k := &m.sort
-	all := []driver.Kernel{k.countWords, k.writeLists, k.setOnes, k.writeDigits, k.countPartitions, k.scanRows, k.scatterEntries, k.scatterRuns, k.sortPartition,
+	all := []driver.Kernel{k.countWords, k.writeLists, k.setOnes, k.writeDigits, k.countPartitions, k.scanRows, k.scatterEntries, k.scatterEven, k.sortPartition,
 		k.countLarge, k.scanLarge, k.scatterLarge, k.nextPairs, k.largePairs, k.foldPairs}
 	for i := range m.tree {
 		t := &m.tree[i]

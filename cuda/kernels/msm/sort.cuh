@@ -51,15 +51,19 @@ SEALC2_DEVICE void write_digits(const Fr* scalars, const uint32_t* index, uint32
         for (int j = 0; j < 8; j++) d[j] = negative ? k[j] : s.limb[j];
         add_limbs<8>(k, d, windows.bias);
         k[8] = 0;
-        SEALC2_ROLL
-        for (uint32_t w = 0; w < windows.count; w++) {
-            const uint32_t bits = windows.window[w].bits, half = 1u << (bits - 1);
-            const uint32_t value = k[0] & (2 * half - 1);
-            const bool below = value < half;
-            const uint32_t bucket = (below ? half - value : value - half) - 1; // all ones for digit 0
-            if (w >= first) digits[size_t(w - first) * count + i] = bucket == none ? none : bucket | (below != negative ? sign_bit : 0u);
-            SEALC2_UNROLL
-            for (int j = 0; j < 8; j++) k[j] = __funnelshift_r(k[j], k[j + 1], bits);
+        uint32_t w = first;
+        uint32_t* to = digits + i;
+        SEALC2_UNROLL
+        for (int j = 0; j < 8; j++) {
+            // The windows that begin in word j.
+            SEALC2_ROLL
+            for (; w < windows.count && windows.window[w].offset < 32 * (j + 1); w++, to += count) {
+                const uint32_t half = 1u << (windows.window[w].bits - 1);
+                const uint32_t value = __funnelshift_r(k[j], k[j + 1], windows.window[w].offset) & (2 * half - 1);
+                const bool below = value < half;
+                const uint32_t bucket = (below ? half - value : value - half) - 1; // all ones for digit 0
+                *to = bucket == none ? none : bucket | (below != negative ? sign_bit : 0u);
+            }
         }
     }
 }
@@ -179,64 +183,66 @@ SEALC2_DEVICE void scatter_entries(const uint32_t* digits, const uint32_t* index
     }
 }
 
-// scatter_runs is scatter_entries for scalars that are spread evenly, which needs no count beforehand: every partition has
-// `room` entries, and filled[partition] says how many are taken. Runs are filled up with `none` to whole sectors of 32 bytes,
-// since the memory has to read a sector that is written in part: on an H200 such writes are no quicker than random reads.
-// Where a partition's room does not suffice the fault says so, and the host does it again by scatter_entries.
-// Shared memory: a tile of entries and three more for each partition, a word and a half a partition.
-SEALC2_DEVICE void scatter_runs(const uint32_t* digits, const uint32_t* index, uint32_t count, const Windows& windows, uint32_t first_window,
+// scatter_even is scatter_entries for scalars that are spread evenly, which needs no count beforehand: every partition has
+// `room` entries, and filled[partition] says how many are taken. Where a partition's room does not suffice the fault says so,
+// and the host does it again by scatter_entries. Shared memory: a tile of entries, a word and a half a partition, so that two
+// blocks share a multiprocessor.
+SEALC2_DEVICE void scatter_even(const uint32_t* digits, const uint32_t* index, uint32_t count, const Windows& windows, uint32_t first_window,
                                 uint32_t partitions, uint32_t* filled, uint32_t room, uint2* entries, uint32_t* control) {
     SEALC2_SHARED(uint2, staged);
     __shared__ uint32_t sums[max_warps + 1];
-    const uint32_t tile = blockDim.x * run_items, low = windows.low_bits, w = first_window + blockIdx.y;
-    uint32_t* const place = reinterpret_cast<uint32_t*>(staged + tile + 3 * partitions);
+    const uint32_t tile = blockDim.x * even_items, low = windows.low_bits, w = first_window + blockIdx.y;
+    uint32_t* const place = reinterpret_cast<uint32_t*>(staged + tile);
     uint16_t* const start = reinterpret_cast<uint16_t*>(place + partitions);
     const uint32_t bucket = windows.window[w].bucket - windows.window[first_window].bucket, first = bucket >> low;
     digits += size_t(w) * count;
+    entries += size_t(first) * room;
     const uint32_t each = (partitions + blockDim.x - 1) / blockDim.x;
     const uint32_t lo = min(threadIdx.x * each, partitions), hi = min(lo + each, partitions);
     for (uint32_t at = blockIdx.x * tile; at < count; at += gridDim.x * tile) {
         for (uint32_t p = threadIdx.x; p < partitions; p += blockDim.x) place[p] = 0;
-        uint32_t digit[run_items], rank[run_items];
+        uint32_t digit[even_items], rank[even_items];
         SEALC2_UNROLL
-        for (int k = 0; k < run_items; k++) {
+        for (int k = 0; k < even_items; k++) {
             const uint32_t i = at + k * blockDim.x + threadIdx.x;
             digit[k] = i < count ? digits[i] : none;
         }
         __syncthreads();
         SEALC2_UNROLL
-        for (int k = 0; k < run_items; k++)
+        for (int k = 0; k < even_items; k++)
             rank[k] = digit[k] != none ? atomicAdd(&place[(digit[k] & ~sign_bit) >> low], 1u) : 0;
         __syncthreads();
         uint32_t own = 0, total;
-        for (uint32_t p = lo; p < hi; p++) own += (place[p] + 3) & ~3u;
+        for (uint32_t p = lo; p < hi; p++) own += place[p];
         uint32_t from = exclusive_scan(own, sums, total);
         for (uint32_t p = lo; p < hi; p++) {
-            const uint32_t n = place[p], whole = (n + 3) & ~3u;
+            const uint32_t n = place[p];
             start[p] = uint16_t(from);
-            for (uint32_t k = n; k < whole; k++) staged[from + k] = make_uint2(none, none);
-            from += whole;
             uint32_t to = none;
             if (n != 0) {
-                to = atomicAdd(&filled[first + p], whole);
-                if (to + whole > room) {
+                to = atomicAdd(&filled[first + p], n);
+                if (to + n > room) {
                     atomicOr(&control[control_status], fault_room);
                     to = none;
+                } else {
+                    to += p * room;
                 }
             }
             place[p] = to;
+            from += n;
         }
         __syncthreads();
         SEALC2_UNROLL
-        for (int k = 0; k < run_items; k++) {
+        for (int k = 0; k < even_items; k++) {
             if (digit[k] == none) continue;
             const uint32_t i = at + k * blockDim.x + threadIdx.x, b = digit[k] & ~sign_bit;
             staged[start[b >> low] + rank[k]] = make_uint2(bucket + b, (index ? index[i] : i) | (digit[k] & sign_bit));
         }
         __syncthreads();
         for (uint32_t j = threadIdx.x; j < total; j += blockDim.x) {
-            const uint32_t p = (staged[j & ~3u].x - bucket) >> low; // a sector's first entry is never filled up
-            if (place[p] != none) entries[size_t(first + p) * room + place[p] + j - start[p]] = staged[j];
+            const uint2 e = staged[j];
+            const uint32_t p = (e.x - bucket) >> low, to = place[p];
+            if (to != none) entries[to + j - start[p]] = e;
         }
         __syncthreads();
     }
@@ -281,7 +287,7 @@ SEALC2_DEVICE void sort_partition(const uint2* entries, const uint32_t* starts, 
     for (uint32_t b = threadIdx.x; b < each; b += blockDim.x) next[b] = 0;
     if (threadIdx.x < 32) rounds[threadIdx.x] = 0;
     __syncthreads();
-    constexpr int ahead = 8; // reads under way
+    constexpr int ahead = 12; // reads under way
     for (uint32_t i = threadIdx.x; i < count; i += ahead * blockDim.x) {
         uint32_t b[ahead];
         SEALC2_UNROLL

@@ -6,7 +6,8 @@ namespace msm {
 
 // Digits that a thread of scatter_entries holds in registers.
 constexpr int scatter_items = 16;
-constexpr int run_items = 12; // of scatter_runs
+constexpr int even_items = 8;
+constexpr int even_threads = 768; // at most, of scatter_even, two of whose blocks share a multiprocessor
 constexpr int scatter_threads = 1024; // at most
 constexpr int bucket_threads = 1024;  // of sort_partition, at most
 

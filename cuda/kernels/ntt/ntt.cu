@@ -1,4 +1,4 @@
-// Entries of the transforms: see ntt.cuh. Grid: n/ntt_tile blocks (at least one) of ntt_threads threads, with
+// Entries of the transforms: see ntt.cuh. An element that is not reduced comes second in a product: mul wants that. Grid: n/ntt_tile blocks (at least one) of ntt_threads threads, with
 // 32 * ntt_tile bytes of dynamic shared memory. All vectors are worked on in place.
 #include "ntt.cuh"
 
@@ -14,7 +14,7 @@ ntt_fill_roots(FrRoot* roots, const Fr* low, const Fr* high, uint32_t low_log, u
 }
 SEALC2_KERNEL(ntt_fill_roots);
 
-// A pass of a forward transform. Where other is not null, the values are multiplied by other's.
+// A pass of a forward transform. The last gives reduced values, multiplied by other's where that is not null.
 extern "C" __global__ void __launch_bounds__(ntt_threads, ntt_blocks)
 ntt_forward(Fr* v, NttPass pass, const FrRoot* roots, const Fr* other) {
     SEALC2_SHARED(uint4, shared);
@@ -22,15 +22,15 @@ ntt_forward(Fr* v, NttPass pass, const FrRoot* roots, const Fr* other) {
     Fr x[8];
     block.load(x, v, ntt_top);
     block.forward(x, roots);
-    if (pass.column_log > 0 && other == nullptr) {
+    if (pass.stride_log > 0) {
         block.store(v, x, block.bottom());
         return;
     }
-    block.each(x, block.bottom(), [&](size_t at, const Fr& y) { v[at] = other == nullptr ? y : mul(y, other[at]); });
+    block.each(x, block.bottom(), [&](size_t at, const Fr& y) { v[at] = other == nullptr ? reduce(y) : mul(other[at], y); });
 }
 SEALC2_KERNEL(ntt_forward);
 
-// A pass of an inverse transform, and what finishes it.
+// A pass of an inverse transform, and what finishes it: only what is scaled is reduced.
 extern "C" __global__ void __launch_bounds__(ntt_threads, ntt_blocks)
 ntt_inverse(Fr* v, NttPass pass, const FrRoot* roots, NttFinish finish) {
     SEALC2_SHARED(uint4, shared);
@@ -43,8 +43,8 @@ ntt_inverse(Fr* v, NttPass pass, const FrRoot* roots, NttFinish finish) {
         return;
     }
     block.each(x, ntt_top, [&](size_t at, const Fr& y) {
-        const Fr scaled = mul(y, finish.scale);
-        v[at] = finish.kind == ntt_scaled ? scaled : sub(mul(finish.other[at], finish.other_scale), scaled);
+        const Fr scaled = mul(finish.scale, y);
+        v[at] = finish.kind == ntt_scaled ? scaled : sub(mul(finish.other_scale, finish.other[at]), scaled);
     });
 }
 SEALC2_KERNEL(ntt_inverse);

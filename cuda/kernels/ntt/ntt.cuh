@@ -35,6 +35,30 @@ struct NttPass {
     uint32_t coset;       // 0, or 2^(levels above the pass + ntt_tile_log), which makes group k of a level 2^level + k
 };
 
+// Between its first load and its last store a transform's elements are below 2r, not r, which spares the products their
+// last step: a product by a root takes any 256-bit number and is below 2r by itself.
+SEALC2_CONSTANT(fr_twice, 8, 0x00000002u, 0xfffffffeu, 0xfffcb7fdu, 0xa77b4805u, 0x1343b00au, 0x6673b010u, 0x533afa90u, 0xe7db4ea6u)
+
+// ntt_add and ntt_sub are the sum and the difference of elements below 2r, below 2r.
+SEALC2_DEVICE Fr ntt_add(const Fr& a, const Fr& b) {
+    Fr sum, less;
+    const uint32_t over = add_limbs<8>(sum.limb, a.limb, b.limb);
+    Carry c;
+    less.limb[0] = sub_cc(c, sum.limb[0], fr_twice(0));
+    SEALC2_UNROLL
+    for (int j = 1; j < 8; j++) less.limb[j] = subc_cc(c, sum.limb[j], fr_twice(j));
+    return select(int32_t(subc_cc(c, over, 0)) < 0, sum, less);
+}
+SEALC2_DEVICE Fr ntt_sub(const Fr& a, const Fr& b) {
+    Fr r;
+    const uint32_t borrow = sub_limbs<8>(r.limb, a.limb, b.limb);
+    uint32_t back[8];
+    SEALC2_UNROLL
+    for (int j = 0; j < 8; j++) back[j] = borrow & fr_twice(j);
+    add_limbs<8>(r.limb, r.limb, back);
+    return r;
+}
+
 // ntt_mirror is the k' with roots[k'] = -1/roots[k], for k > 0.
 SEALC2_DEVICE uint32_t ntt_mirror(uint32_t k) { return k ^ (0x7fffffffu >> __clz(int(k))); }
 
@@ -44,9 +68,9 @@ template <int bit, bool inverse> SEALC2_DEVICE void ntt_level(Fr* x, const FrRoo
     SEALC2_UNROLL
     for (int g = 0; g < groups; g++) {
         uint32_t k = q * groups + g;
-        // The top bit of a reduced element is 0. As part of the address it keeps the compiler from loading all roots of the
-        // level at once, for which there are no registers.
-        if (g >= ahead) k += x[2 * (g - ahead) * half].limb[7] >> 31;
+        // An element below 2r is below 0xf0 * 2^248. What this adds, 0, keeps the compiler from loading all roots of the level at
+        // once, for which there are no registers.
+        if (g >= ahead) k += x[2 * (g - ahead) * half].limb[7] >= 0xf0000000u;
         const bool plain = k == 0; // its root is 1
         const FrRoot w = roots[inverse && !plain ? ntt_mirror(k) : k];
         SEALC2_UNROLL
@@ -54,13 +78,13 @@ template <int bit, bool inverse> SEALC2_DEVICE void ntt_level(Fr* x, const FrRoo
             Fr& u = x[2 * g * half + j];
             Fr& v = x[(2 * g + 1) * half + j];
             if (inverse) {
-                const Fr sum = add(u, v);
-                v = plain ? sub(u, v) : mul(w, sub(v, u));
+                const Fr sum = ntt_add(u, v);
+                v = plain ? ntt_sub(u, v) : mul_lazy(w, ntt_sub(v, u));
                 u = sum;
             } else {
-                if (!plain) v = mul(w, v);
-                const Fr difference = sub(u, v);
-                u = add(u, v);
+                if (!plain) v = mul_lazy(w, v);
+                const Fr difference = ntt_sub(u, v);
+                u = ntt_add(u, v);
                 v = difference;
             }
         }
@@ -144,20 +168,23 @@ struct NttBlock {
     // bottom is the window in which a pass's lowest level is done.
     SEALC2_DEVICE uint32_t bottom() const { return min(pass.column_log, ntt_top); }
 
+    // steps is the number of exchanges between the top window and the bottom one, three bits each but for the lowest.
+    SEALC2_DEVICE uint32_t steps() const { return (ntt_top + 2 - bottom()) / 3; }
+
     // forward does the pass's levels, from the top window to the bottom one.
     SEALC2_DEVICE void forward(Fr* x, const FrRoot* roots) const {
         const uint32_t begin = pass.column_log, base = group + pass.coset;
-        uint32_t end = ntt_tile_log; // bits of the tile in [begin, end) are to be done
         SEALC2_ROLL
         for (uint32_t window = ntt_top;;) {
+            // Bits below are columns; those from end on were done in the window before, which may overlap the last.
+            const uint32_t end = window > begin || window == ntt_top ? ntt_tile_log : ntt_top + 3 - 3 * steps();
             const uint32_t q = (base + index(window)) >> (window + 3);
             if (window + 2 >= begin && window + 2 < end) ntt_level<2, false>(x, roots, q);
             if (window + 1 >= begin && window + 1 < end) ntt_level<1, false>(x, roots, q);
-            if (window >= begin && window < end) ntt_level<0, false>(x, roots, q);
+            if (window >= begin) ntt_level<0, false>(x, roots, q);
             if (window <= begin) break;
             const uint32_t next = max(window, begin + 3) - 3;
             exchange(x, window, next);
-            end = window;
             window = next;
         }
     }
@@ -168,7 +195,7 @@ struct NttBlock {
         SEALC2_ROLL
         for (uint32_t window = bottom();;) {
             // In the top window the window before may have done some bits, or they are columns.
-            const uint32_t begin = window < ntt_top ? window : pass.column_log + (ntt_top + 2 - bottom()) / 3 * 3;
+            const uint32_t begin = window < ntt_top ? window : pass.column_log + 3 * steps();
             const uint32_t q = (base + index(window)) >> (window + 3);
             if (window >= begin) ntt_level<0, true>(x, roots, q);
             if (window + 1 >= begin) ntt_level<1, true>(x, roots, q);

@@ -14,7 +14,7 @@ namespace sealc2 {
 
 // Roots of the level with four of them are loaded so many butterflies ahead.
 #if !defined(SEALC2_NTT_AHEAD)
-#define SEALC2_NTT_AHEAD 2
+#define SEALC2_NTT_AHEAD 1
 #endif
 
 constexpr int ntt_tile_log = SEALC2_NTT_TILE_LOG;

@@ -117,7 +117,7 @@ func (v *assignmentValues) residents(context.Context, *partition) error { return
 
 func (v *assignmentValues) upload(ctx context.Context, p *partition) error {
 	const op = "cuda.upload"
-	l, d := &p.layout, &v.from.Density
+	l, d := p.layout, &v.from.Density
 	v.places = places{kinds: p.at(l.kinds), aAux: p.at(l.aAux), bAux: p.at(l.bAux), bInput: p.at(l.bInput), bInputs: d.BInput.Count()}
 	for _, m := range []struct {
 		at   int64
@@ -138,7 +138,7 @@ func (v *assignmentValues) upload(ctx context.Context, p *partition) error {
 // evaluate copies the rows up, a part of them at a time, and has the device check each and put it in its place.
 func (v *assignmentValues) evaluate(ctx context.Context, p *partition) error {
 	const op = "cuda.evaluate"
-	l := &p.layout
+	l := p.layout
 	from := rows.Vectors{A: p.at(l.given[0]), B: p.at(l.given[1]), C: p.at(l.given[2])}
 	count := len(v.from.A)
 	failed := [1]uint32{}

@@ -42,37 +42,56 @@ type Backend struct {
 	limit   int64
 	threads int
 
-	mu     sync.Mutex
-	tables map[*circuit.Program]*rows.Tables
+	mu       sync.Mutex
+	programs map[*circuit.Program]*planned
+	plans    map[shape]*layout
 }
 
-// tableLimit is how many programs' tables are remembered, which are a few numbers each.
-const tableLimit = 64
+// planned is a program as the device takes it.
+type planned struct {
+	tables *rows.Tables
+	shape  *shape
+}
 
-// tablesOf says where a program's rows lie in its tables; image is their content, and nil where they were known.
-func (b *Backend) tablesOf(p *circuit.Program) (t *rows.Tables, image []byte, err error) {
+// memoLimit is how many programs and plans are remembered, which are some kilobytes each. A plan takes milliseconds to
+// find, and three callers ask for it in each proof.
+const memoLimit = 64
+
+// planned says where a program's rows lie in its tables; image is their content, and nil where they were known.
+func (b *Backend) planned(p *circuit.Program) (known *planned, image []byte, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if t = b.tables[p]; t != nil {
-		return t, nil, nil
+	if known = b.programs[p]; known != nil {
+		return known, nil, nil
 	}
-	if t, image, err = rows.Build(p); err != nil {
+	t, image, err := rows.Build(p)
+	if err != nil {
 		return nil, nil, err
 	}
-	if len(b.tables) >= tableLimit {
-		clear(b.tables)
+	known = &planned{t, programShape(p, t)}
+	if len(b.programs) >= memoLimit {
+		clear(b.programs)
 	}
-	b.tables[p] = t
-	return t, image, nil
+	b.programs[p] = known
+	return known, image, nil
 }
 
-// shapeOf is the shape of a program's partitions.
-func (b *Backend) shapeOf(p *circuit.Program) (*shape, error) {
-	t, _, err := b.tablesOf(p)
+// layoutOf is the plan of a shape. Errors: NoMemory.
+func (b *Backend) layoutOf(s *shape) (*layout, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l := b.plans[*s]; l != nil {
+		return l, nil
+	}
+	l, err := s.plan(cardOf(b.info), b.limit, b.unit)
 	if err != nil {
 		return nil, err
 	}
-	return programShape(p, t), nil
+	if len(b.plans) >= memoLimit {
+		clear(b.plans)
+	}
+	b.plans[*s] = l
+	return l, nil
 }
 
 // headroom is the part of a device's free memory that is left to others when nobody configured a limit, besides what
@@ -91,7 +110,7 @@ func Open(config Config) (b *Backend, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b = &Backend{owner: o, threads: config.Threads, tables: map[*circuit.Program]*rows.Tables{}}
+	b = &Backend{owner: o, threads: config.Threads, programs: map[*circuit.Program]*planned{}, plans: map[shape]*layout{}}
 	err = o.do(context.Background(), op, func(_ context.Context, s *session) error {
 		free, _, err := s.device.Memory()
 		if err != nil {
@@ -124,19 +143,19 @@ func (b *Backend) Close() error { return b.owner.close() }
 // Plan returns what a partition of the program needs. Errors: NoMemory for one that never fits the device, with both
 // numbers.
 func (b *Backend) Plan(p *circuit.Program) (groth16.Plan, error) {
-	s, err := b.shapeOf(p)
+	known, _, err := b.planned(p)
 	if err != nil {
 		return groth16.Plan{}, err
 	}
-	return b.planOf(s, programHostBytes(p))
+	return b.planOf(known.shape, programHostBytes(p))
 }
 
 func (b *Backend) planOf(s *shape, hostBytes int64) (groth16.Plan, error) {
-	_, needs, err := s.plan(cardOf(b.info), b.limit, b.unit)
+	l, err := b.layoutOf(s)
 	if err != nil {
 		return groth16.Plan{}, err
 	}
-	return groth16.Plan{HostBytes: hostBytes, DeviceBytes: needs, Threads: b.threads}, nil
+	return groth16.Plan{HostBytes: hostBytes, DeviceBytes: l.needs, Threads: b.threads}, nil
 }
 
 // PlanAssignment returns what a partition of an assignment of this shape needs, all its values taken for field
@@ -148,11 +167,11 @@ func (b *Backend) PlanAssignment(a *groth16.Assignment) (groth16.Plan, error) {
 // Begin starts a partition; see groth16.Backend. It touches no device. Errors: Params when a block of the SRS has another
 // length than the program's queries; NoMemory when the arena is too small or the device is.
 func (b *Backend) Begin(p *circuit.Program, in *circuit.Inputs, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
-	s, err := b.shapeOf(p)
+	known, _, err := b.planned(p)
 	if err != nil {
 		return nil, err
 	}
-	return b.begin(s, &programValues{program: p, in: in}, programHostBytes(p), srs, arena)
+	return b.begin(known.shape, &programValues{program: p, in: in}, programHostBytes(p), srs, arena)
 }
 
 // BeginAssignment starts a partition from vectors, of which none is kept longer than groth16.Backend says. Errors: as Begin.
@@ -173,7 +192,7 @@ func (b *Backend) begin(s *shape, v values, hostBytes int64, srs groth16.SRS, ar
 	if got := arena.Size() - arena.Used(); got < hostBytes {
 		return nil, status.New(status.NoMemory, op, "arena", fmt.Sprintf("%d bytes", hostBytes), fmt.Sprint(got))
 	}
-	l, _, err := s.plan(cardOf(b.info), b.limit, b.unit)
+	l, err := b.layoutOf(s)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ type values interface {
 type partition struct {
 	backend *Backend
 	shape   *shape
-	layout  layout
+	layout  *layout // shared: not written
 	values  values
 	srs     groth16.SRS
 	arena   *host.Arena
@@ -162,7 +162,7 @@ func (p *partition) expand(ctx context.Context) error {
 
 func (p *partition) quotient(ctx context.Context) error {
 	return p.do(ctx, "cuda.quotient", func(ctx context.Context, s *session) error {
-		l := &p.layout
+		l := p.layout
 		if err := p.transforms.Quotient(s.compute, p.at(l.a), p.at(l.b), p.at(l.c), p.shape.log); err != nil {
 			return err
 		}

@@ -124,6 +124,7 @@ type layout struct {
 	sumAt     [2]int64 // scratch of the sums: of H, which leaves h alone, and of the others
 	sums      [groth16.BlockCount]msm.Plan
 	bytes     int64
+	needs     int64 // all that the card must hold for a partition, mapped
 }
 
 // blockBytes is what a block of points takes.
@@ -131,10 +132,10 @@ func (s *shape) blockBytes(b groth16.Block) int64 {
 	return max(1, int64(s.points[b])*curve(b).PointBytes())
 }
 
-// plan lays a partition out for a card of so much memory, of which unit is what is mapped at once. needs is all that the
-// card must hold for it: with all blocks of points where that fits, else with the largest one, the blocks then
-// taking turns. A pure function. Errors: NoMemory, with both numbers.
-func (s *shape) plan(card msm.Card, limit, unit int64) (l layout, needs int64, err error) {
+// plan lays a partition out for a card of so much memory, of which unit is what is mapped at once. The card must hold all
+// blocks of points where that fits, else the largest one, the blocks then taking turns. A pure function. Errors: NoMemory,
+// with both numbers.
+func (s *shape) plan(card msm.Card, limit, unit int64) (*layout, error) {
 	const op = "cuda.Plan"
 	var all, largest int64
 	for b := range groth16.BlockCount {
@@ -143,25 +144,30 @@ func (s *shape) plan(card msm.Card, limit, unit int64) (l layout, needs int64, e
 		largest = max(largest, bytes)
 	}
 	beside := roundUp(ntt.TableBytes(s.log), unit) + roundUp(s.resident, unit)
-	var smallest int64
+	var cause error
 	for _, points := range []int64{all, largest} {
-		var room int64
-		if room = limit - beside - points; room > 0 {
-			l, err = s.lay(card, room/unit*unit)
-			if err == nil {
-				return l, beside + points + roundUp(l.bytes, unit), nil
-			}
+		room := limit - beside - points
+		if room <= 0 {
+			continue
 		}
-		smallest = beside + points + 3*s.vector()
+		l, err := s.lay(card, room/unit*unit)
+		if err == nil {
+			l.needs = beside + points + roundUp(l.bytes, unit)
+			return l, nil
+		}
+		cause = err
 	}
-	want := fmt.Sprintf("more than %d bytes (%s)", smallest, host.FormatBytes(smallest))
-	e := status.New(status.NoMemory, op, s.name+": device memory", want, fmt.Sprintf("%d bytes (%s)", limit, host.FormatBytes(limit)))
-	e.Cause = err
-	return layout{}, 0, e
+	smallest := beside + largest + 3*s.vector()
+	return nil, &status.Error{
+		Kind: status.NoMemory, Op: op, Where: s.name + ": device memory",
+		Want: fmt.Sprintf("more than %d bytes (%s)", smallest, host.FormatBytes(smallest)),
+		Got:  fmt.Sprintf("%d bytes (%s)", limit, host.FormatBytes(limit)), Cause: cause,
+	}
 }
 
 // lay places a partition's parts in at most room bytes.
-func (s *shape) lay(card msm.Card, room int64) (l layout, err error) {
+func (s *shape) lay(card msm.Card, room int64) (*layout, error) {
+	var l layout
 	var c cut
 	if s.resident == 0 {
 		l.densities.place(&c, s.inputs, s.aux)
@@ -182,12 +188,17 @@ func (s *shape) lay(card msm.Card, room int64) (l layout, err error) {
 	l.bytes = c.at
 	for b := range groth16.BlockCount {
 		at := l.sumAt[min(1, b)]
-		if l.sums[b], err = msm.PlanFor(s.sum(b), card, room-at); err != nil {
-			return l, err
+		plan, err := msm.PlanFor(s.sum(b), card, room-at)
+		if err != nil {
+			return nil, err
 		}
-		l.bytes = max(l.bytes, at+l.sums[b].Bytes)
+		l.sums[b] = plan
+		l.bytes = max(l.bytes, at+plan.Bytes)
 	}
-	return l, nil
+	if l.bytes > room {
+		return nil, status.New(status.NoMemory, "cuda.Plan", s.name, fmt.Sprintf("%d bytes for a partition", l.bytes), fmt.Sprint(room))
+	}
+	return &l, nil
 }
 
 // cardOf is what plans depend on of a device.

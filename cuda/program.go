@@ -43,14 +43,14 @@ func (v *programValues) expand(ctx context.Context, p *partition) error {
 // residents uploads the program's tables and bitmaps, where they are not on the device already.
 func (v *programValues) residents(ctx context.Context, p *partition) error {
 	const op = "cuda.program"
-	t, image, err := p.backend.tablesOf(v.program)
+	known, image, err := p.backend.planned(v.program)
 	if err != nil {
 		return err
 	}
 	var r *resident
 	fresh := false
 	var c cut
-	tables, d := programPlaces(&c, v.program, t)
+	tables, d := programPlaces(&c, v.program, known.tables)
 	err = p.do(ctx, op, func(_ context.Context, s *session) (err error) {
 		if r = s.memory.find(v.program); r == nil {
 			fresh = true
@@ -65,7 +65,7 @@ func (v *programValues) residents(ctx context.Context, p *partition) error {
 		return err
 	}
 	base, density := r.arena.Base(), v.program.Density()
-	v.tables, v.image = t, base.Add(tables)
+	v.tables, v.image = known.tables, base.Add(tables)
 	v.places = places{kinds: base.Add(d.kinds), aAux: base.Add(d.aAux), bAux: base.Add(d.bAux), bInput: base.Add(d.bInput), bInputs: density.BInput.Count()}
 	if !fresh {
 		return nil
@@ -98,7 +98,7 @@ func (v *programValues) upload(ctx context.Context, p *partition) error {
 func (v *programValues) evaluate(ctx context.Context, p *partition) error {
 	failed := [1]uint32{}
 	err := p.do(ctx, "cuda.evaluate", func(ctx context.Context, s *session) error {
-		l := &p.layout
+		l := p.layout
 		scalars := p.at(l.scalars)
 		w := rows.Witness{Bits: p.at(l.bits), Inputs: scalars, Nums: scalars.Add(elementBytes * int64(p.shape.inputs))}
 		if err := s.rows.Clear(s.compute, p.at(l.failed)); err != nil {

@@ -759,6 +759,7 @@ func TestRefusals(t *testing.T) {
 	empty := writeFile(t, filepath.Join(t.TempDir(), "empty"), nil)
 	c1 := vectors + "c1/porep-2k-a/c1.json"
 	out := filepath.Join(t.TempDir(), "out")
+	itself := writeFile(t, filepath.Join(t.TempDir(), "c1"), []byte("{}"))
 	for _, c := range []struct {
 		args             string
 		code             int
@@ -772,6 +773,7 @@ func TestRefusals(t *testing.T) {
 		{"help nothing", exitUsage, "sealc2 help", "a command of sealc2", `"nothing"`},
 		{"help params nothing", exitUsage, "sealc2 help", "a command of sealc2 params", `"nothing"`},
 		{"verify --c1 " + empty + " --proof x", exitRefused, "--c1 " + empty, "the output of Commit phase 1", "no bytes"},
+		{"prove --c1 " + itself + " --out " + filepath.Dir(itself) + "/./c1", exitUsage, "--out", "another file than --c1", ""},
 		{"verify --c1 /nowhere/c1 --proof x", exitRefused, "--c1", "to open /nowhere/c1", "no such file or directory"},
 		{"prove --c1 " + c1 + " --out /nowhere/out", exitRefused, "--out", "", "no such file or directory"},
 		{"prove --c1 " + c1 + " --out " + out + " --params /nowhere/x.params", exitRefused, "/nowhere/x.params", "the parameters of this set", ""},

@@ -100,6 +100,16 @@ func fileError(op, where string, err error) error {
 	return e
 }
 
+// sameFile says that two paths lead to one file that is there.
+func sameFile(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second) && first.Mode().IsRegular()
+}
+
 // output is a file under way: bytes go to a temporary file beside it, which takes its name at commit, so
 // that a reader never sees half a proof. A target that is there and no regular file (a pipe, a device) is
 // written in place.

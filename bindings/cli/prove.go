@@ -57,6 +57,9 @@ func (a *app) proveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if sameFile(sector.c1, out) {
+				return usage("--out", "another file than --c1", out)
+			}
 			file, err := createOutput(out)
 			if err != nil {
 				return err

@@ -28,7 +28,7 @@ import (
 const root = "../.."
 
 var (
-	command string // the sealc2 command, which needs no C library
+	command string // the sealc2 command
 	library string // libsealc2.so
 	host    string // compiled testdata/host.c, which loads it
 )

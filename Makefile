@@ -90,7 +90,7 @@ fuzz:
 	GO=$(GO) tests/fuzz/run.sh $(FUZZTIME) $(FUZZPARALLEL) $$($(GO) list ./engine/... ./bindings/...)
 	$(GO) test ./tests/fuzz
 
-# The first time it compiles the reference with its CUDA kernels, which takes minutes. SEALC2_SOAK=200 adds a soak test.
+# The first time it compiles the reference with its CUDA kernels, which takes minutes. tests/rust/README.md has its switches.
 test-rust: export CARGO_TARGET_DIR ?= $(CACHE)/cargo-target
 test-rust: lib params-demo
 	$(TEST_ENV) CUDA_FOLDER="$(CACHE)/cuda" tests/rust/run.sh

@@ -186,6 +186,9 @@ func (s *shape) lay(card msm.Card, room int64) (*layout, error) {
 		}
 	}
 	l.bytes = c.at
+	if l.bytes > room {
+		return nil, status.New(status.NoMemory, "cuda.Plan", s.name, fmt.Sprintf("%d bytes for rows and witness", l.bytes), fmt.Sprint(room))
+	}
 	for b := range groth16.BlockCount {
 		at := l.sumAt[min(1, b)]
 		plan, err := msm.PlanFor(s.sum(b), card, room-at)
@@ -194,9 +197,6 @@ func (s *shape) lay(card msm.Card, room int64) (*layout, error) {
 		}
 		l.sums[b] = plan
 		l.bytes = max(l.bytes, at+plan.Bytes)
-	}
-	if l.bytes > room {
-		return nil, status.New(status.NoMemory, "cuda.Plan", s.name, fmt.Sprintf("%d bytes for a partition", l.bytes), fmt.Sprint(room))
 	}
 	return &l, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sealc2/sealc2/cuda"
 	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/cuda/kernels"
+	"github.com/sealc2/sealc2/cuda/nvml"
 	"github.com/sealc2/sealc2/engine/cpu"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
@@ -101,10 +102,29 @@ func chooseDevice(config *Config, limits host.Limits) (*chosen, error) {
 	case index == cuda.Any:
 		why = "as configured, the GPU with most memory"
 	}
+	if release := driverRelease(); release != "" {
+		why += ", driver " + release
+	}
 	if others := choice.Reasons(); others != "" {
 		why += "; " + others
 	}
 	return &chosen{backend: backend, close: backend, deviceBytes: backend.MemoryBytes(), why: choice.Devices[choice.Index].String() + ", " + why}, nil
+}
+
+// driverRelease is the driver's release as NVIDIA counts them; empty where nobody says, which does no harm.
+func driverRelease() string {
+	session, err := nvml.Open()
+	if err != nil {
+		return ""
+	}
+	release, err := session.Release()
+	if err != nil {
+		release = ""
+	}
+	if session.Close() != nil {
+		return ""
+	}
+	return release
 }
 
 // errorOf is a text as an error, nil for none.

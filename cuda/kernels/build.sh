@@ -5,13 +5,18 @@
 #
 #   ARCHS="75 80 86 89 90 100 120"     compute capabilities that get machine code
 #   PTX="90 120"                       those whose PTX goes along, for cards that come later; the driver compiles it
+#   TOOLKIT=12.9                       or 13.0, see below
 #   JOBS=2                             compilers at a time; default: the number of CPUs
 #   TESTS=1                            with the unit_*.cu, whose kernels only tests and benchmarks run
 #   UNITS="ntt/ntt.cu"                 only these
 #   ALLOW_SPILLS=1                     only tell of them, see below
 #
-# nvcc is the one on PATH where that is of CUDA 13.0, else the pinned wheels of PyPI, kept in the user's cache. So is what
-# was compiled, by unit and architecture, under a hash of the sources: only what has changed is compiled again.
+# 12.9 is NVRTC, ptxas and nvFatbin of CUDA 12.9, from pinned wheels of PyPI (toolkit.py): its code runs with every driver from
+# 550 on, and as fast as that of 13.0. 13.0 is nvcc of CUDA 13.0, from PATH or from wheels: its code wants driver 580. The
+# default is the nvcc on PATH where that is of 13.0, for machines that have it and no network, else 12.9.
+#
+# What was compiled is kept in the user's cache, as are the tools, by unit and architecture, under a hash of the sources: only
+# what has changed is compiled again.
 #
 # A kernel that spills registers or has a stack frame fails the build, unless resources.txt names it with what it may have.
 set -euo pipefail
@@ -22,20 +27,34 @@ read -ra archs <<<"${ARCHS-75 80 86 89 90 100 120}"
 read -ra ptx <<<"${PTX-90 120}"
 flags=(-std=c++17 -O3)
 
-# tools puts nvcc, ptxas and fatbinary of CUDA 13.0 onto PATH.
-tools() {
-    if command -v nvcc >/dev/null && nvcc --version | grep -q 'release 13\.0,'; then
-        return
-    fi
-    local wheels=$cache/cuda/wheels
-    if [ ! -e "$wheels/complete" ]; then
-        rm -rf "$wheels"
-        mkdir -p "$wheels"
-        python3 -m pip install --quiet --no-deps --no-compile --target "$wheels" \
-            nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96
-        touch "$wheels/complete"
-    fi
-    export PATH="$wheels/nvidia/cu13/bin:$PATH"
+# wheels unpacks wheels of PyPI into a folder, once, also where several builds begin together.
+wheels() {
+    local folder=$1
+    shift
+    mkdir -p "$cache/cuda"
+    (
+        flock 9
+        [ ! -e "$folder/complete" ] || exit 0
+        rm -rf "$folder"
+        python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-deps --no-compile --target "$folder" "$@"
+        touch "$folder/complete"
+    ) 9>"$cache/cuda/lock"
+}
+
+# tools13 puts nvcc, ptxas and fatbinary of CUDA 13.0 onto PATH.
+tools13() {
+    on_path13 && return
+    wheels "$cache/cuda/wheels" nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96
+    export PATH="$cache/cuda/wheels/nvidia/cu13/bin:$PATH"
+}
+on_path13() { command -v nvcc >/dev/null && nvcc --version | grep -q 'release 13\.0,'; }
+
+# tools12 puts ptxas of CUDA 12.9 onto PATH and finds the libraries.
+tools12() {
+    local folder=$cache/cuda/wheels-12.9
+    wheels "$folder" nvidia-cuda-nvrtc-cu12==12.9.86 nvidia-cuda-nvcc-cu12==12.9.86 nvidia-nvfatbin-cu12==12.9.82
+    export PATH="$folder/nvidia/cuda_nvcc/bin:$PATH"
+    export NVRTC=$folder/nvidia/cuda_nvrtc/lib/libnvrtc.so.12 NVFATBIN=$folder/nvidia/nvfatbin/lib/libnvfatbin.so.12
 }
 
 # includes lists a file and all that it includes, relative to this folder.
@@ -61,7 +80,12 @@ key() {
 compile() {
     local unit=$1 key=$2 arch=$3 what=$4 to=$objects/$2.$3
     if [ ! -e "$to.ptx" ]; then
-        (cd "$here" && nvcc "${flags[@]}" -arch="compute_$arch" -ptx -o "$to.ptx.$$" "$unit")
+        cd "$here"
+        if [ "$TOOLKIT" = 12.9 ]; then
+            python3 toolkit.py ptx "$NVRTC" "$unit" "$arch" "$to.ptx.$$" || exit 255
+        else
+            nvcc "${flags[@]}" -arch="compute_$arch" -ptx -o "$to.ptx.$$" "$unit" || exit 255
+        fi
         mv "$to.ptx.$$" "$to.ptx"
     fi
     if [ "$what" = elf ] && [ ! -e "$to.cubin" ]; then
@@ -91,8 +115,17 @@ fi
 
 out=${1:-$here/image/kernels.fatbin}
 mkdir -p "$(dirname "$out")" "$objects"
-tools
-version=$(nvcc --version | tail -n1)
+if [ -z "${TOOLKIT-}" ]; then
+    TOOLKIT=12.9
+    ! on_path13 || TOOLKIT=13.0
+fi
+export TOOLKIT
+case $TOOLKIT in
+12.9) tools12 ;;
+13.0) tools13 ;;
+*) echo "TOOLKIT: want 12.9 or 13.0, got $TOOLKIT" >&2; exit 1 ;;
+esac
+version="$TOOLKIT $(ptxas --version | tail -n1)"
 if [ -n "${UNITS-}" ]; then read -ra units <<<"$UNITS"; else
     tests=(-not -name 'unit_*')
     [ -z "${TESTS-}" ] || tests=()
@@ -124,9 +157,14 @@ new=$(mktemp -d)
 trap 'rm -rf "$new"' EXIT
 for unit in "${units[@]}"; do
     images=()
-    for arch in "${archs[@]}"; do images+=("--image3=kind=elf,sm=$arch,file=$objects/${keys[$unit]}.$arch.cubin"); done
-    for arch in "${ptx[@]}"; do images+=("--image3=kind=ptx,sm=$arch,file=$objects/${keys[$unit]}.$arch.ptx"); done
-    fatbinary -64 --compress-mode=size "${images[@]}" --create="$new/unit"
+    for arch in "${archs[@]}"; do images+=("elf:$arch:$objects/${keys[$unit]}.$arch.cubin"); done
+    for arch in "${ptx[@]}"; do images+=("ptx:$arch:$objects/${keys[$unit]}.$arch.ptx"); done
+    if [ "$TOOLKIT" = 12.9 ]; then
+        python3 "$here/toolkit.py" fatbin "$NVFATBIN" "$new/unit" "${images[@]}"
+    else
+        mapfile -t images < <(printf '%s\n' "${images[@]}" | sed 's/\([^:]*\):\([^:]*\):\(.*\)/--image3=kind=\1,sm=\2,file=\3/')
+        fatbinary -64 --compress-mode=size --create="$new/unit" "${images[@]}"
+    fi
     cat "$new/unit" >>"$new/all"
 done
 mv "$new/all" "$out"

@@ -51,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(block_threads)
     if (v >= count) return;
     const Fr x = add(add(mul(a[v], secrets.beta), mul(b[v], secrets.alpha)), c[v]);
     if (v >= inputs && is_zero(x)) atomicMin(unbound, v - inputs);
-    c[v] = mul(x, v < inputs ? secrets.over_gamma : secrets.over_delta);
+    c[v] = mul(x, select(v < inputs, secrets.over_gamma, secrets.over_delta));
 }
 SEALC2_KERNEL(qap_extend);
 

@@ -52,11 +52,12 @@ func createSetupFile(path string) (*setupFile, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, status.New(status.Params, "params.Setup", path, "a regular file, or none yet", info.Mode().Type().String())
 	}
+	blake := newBlake() // first: what fails here leaves no file
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return nil, fileError(path, err)
 	}
-	return &setupFile{path: path, file: file, whole: sha256.New(), blake: newBlake(), block: sha256.New()}, nil
+	return &setupFile{path: path, file: file, whole: sha256.New(), blake: blake, block: sha256.New()}, nil
 }
 
 func fileError(path string, err error) error {

@@ -38,8 +38,8 @@ var (
 
 const (
 	scatterItems      = 16
-	evenItems         = 8
-	mostEvenThreads   = 768
+	evenItems         = 32
+	mostEvenThreads   = 1024
 	pairBuckets       = 1024
 	pairThreads       = 256
 	pairLimit         = 4096
@@ -208,7 +208,7 @@ func (p *Plan) evenThreads(group []window, low, n int) int {
 }
 
 // evenShared is what scatter_even takes of a block's shared memory.
-func evenShared(threads, widest int) int { return entryBytes*threads*evenItems + 6*widest }
+func evenShared(threads, widest int) int { return 4*threads*evenItems + 10*widest + 2 }
 
 // room is how many entries a partition has room for: the number for even digits and eight deviations more.
 func room(group []window, low, n int) int {

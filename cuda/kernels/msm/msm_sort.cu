@@ -42,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(scatter_threads, 1) msm_scatter_ent
 }
 SEALC2_KERNEL(msm_scatter_entries);
 
-extern "C" __global__ void __launch_bounds__(even_threads, 2) msm_scatter_even(const uint32_t* digits, const uint32_t* index, uint32_t count,
+extern "C" __global__ void __launch_bounds__(even_threads, 1) msm_scatter_even(const uint32_t* digits, const uint32_t* index, uint32_t count,
                                                                                   Windows windows, uint32_t first_window, uint32_t partitions,
                                                                                   uint32_t* filled, uint32_t room, uint2* entries, uint32_t* control) {
     scatter_even(digits, index, count, windows, first_window, partitions, filled, room, entries, control);

@@ -185,14 +185,16 @@ SEALC2_DEVICE void scatter_entries(const uint32_t* digits, const uint32_t* index
 
 // scatter_even is scatter_entries for scalars that are spread evenly, which needs no count beforehand: every partition has
 // `room` entries, and filled[partition] says how many are taken. Where a partition's room does not suffice the fault says so,
-// and the host does it again by scatter_entries. Shared memory: a tile of entries, a word and a half a partition, so that two
-// blocks share a multiprocessor.
+// and the host does it again by scatter_entries. What counts is the length of runs: an H200 takes some 33 G of them a second,
+// however short. So tiles are as large as shared memory holds at a word an entry: place in the tile, low bits, sign.
+// Shared memory: a word an entry of the tile, two and a half a partition, and half a word.
 SEALC2_DEVICE void scatter_even(const uint32_t* digits, const uint32_t* index, uint32_t count, const Windows& windows, uint32_t first_window,
                                 uint32_t partitions, uint32_t* filled, uint32_t room, uint2* entries, uint32_t* control) {
-    SEALC2_SHARED(uint2, staged);
+    SEALC2_SHARED(uint32_t, staged);
     __shared__ uint32_t sums[max_warps + 1];
-    const uint32_t tile = blockDim.x * even_items, low = windows.low_bits, w = first_window + blockIdx.y;
-    uint32_t* const place = reinterpret_cast<uint32_t*>(staged + tile);
+    constexpr int place_bits = 15;
+    const uint32_t tile = blockDim.x * even_items, low = windows.low_bits, low_mask = (1u << low) - 1, w = first_window + blockIdx.y;
+    uint32_t *const next = staged + tile, *const place = next + partitions;
     uint16_t* const start = reinterpret_cast<uint16_t*>(place + partitions);
     const uint32_t bucket = windows.window[w].bucket - windows.window[first_window].bucket, first = bucket >> low;
     digits += size_t(w) * count;
@@ -200,8 +202,8 @@ SEALC2_DEVICE void scatter_even(const uint32_t* digits, const uint32_t* index, u
     const uint32_t each = (partitions + blockDim.x - 1) / blockDim.x;
     const uint32_t lo = min(threadIdx.x * each, partitions), hi = min(lo + each, partitions);
     for (uint32_t at = blockIdx.x * tile; at < count; at += gridDim.x * tile) {
-        for (uint32_t p = threadIdx.x; p < partitions; p += blockDim.x) place[p] = 0;
-        uint32_t digit[even_items], rank[even_items];
+        for (uint32_t p = threadIdx.x; p < partitions; p += blockDim.x) next[p] = 0;
+        uint32_t digit[even_items];
         SEALC2_UNROLL
         for (int k = 0; k < even_items; k++) {
             const uint32_t i = at + k * blockDim.x + threadIdx.x;
@@ -210,14 +212,16 @@ SEALC2_DEVICE void scatter_even(const uint32_t* digits, const uint32_t* index, u
         __syncthreads();
         SEALC2_UNROLL
         for (int k = 0; k < even_items; k++)
-            rank[k] = digit[k] != none ? atomicAdd(&place[(digit[k] & ~sign_bit) >> low], 1u) : 0;
+            if (digit[k] != none) atomicAdd(&next[(digit[k] & ~sign_bit) >> low], 1u);
         __syncthreads();
         uint32_t own = 0, total;
-        for (uint32_t p = lo; p < hi; p++) own += place[p];
+        for (uint32_t p = lo; p < hi; p++) own += next[p];
         uint32_t from = exclusive_scan(own, sums, total);
         for (uint32_t p = lo; p < hi; p++) {
-            const uint32_t n = place[p];
+            const uint32_t n = next[p];
+            next[p] = from;
             start[p] = uint16_t(from);
+            from += n;
             uint32_t to = none;
             if (n != 0) {
                 to = atomicAdd(&filled[first + p], n);
@@ -229,20 +233,24 @@ SEALC2_DEVICE void scatter_even(const uint32_t* digits, const uint32_t* index, u
                 }
             }
             place[p] = to;
-            from += n;
         }
+        if (threadIdx.x == 0) start[partitions] = uint16_t(total);
         __syncthreads();
         SEALC2_UNROLL
         for (int k = 0; k < even_items; k++) {
             if (digit[k] == none) continue;
-            const uint32_t i = at + k * blockDim.x + threadIdx.x, b = digit[k] & ~sign_bit;
-            staged[start[b >> low] + rank[k]] = make_uint2(bucket + b, (index ? index[i] : i) | (digit[k] & sign_bit));
+            const uint32_t b = digit[k] & ~sign_bit;
+            staged[atomicAdd(&next[b >> low], 1u)] = (k * blockDim.x + threadIdx.x) | (b & low_mask) << place_bits | (digit[k] & sign_bit);
         }
         __syncthreads();
-        for (uint32_t j = threadIdx.x; j < total; j += blockDim.x) {
-            const uint2 e = staged[j];
-            const uint32_t p = (e.x - bucket) >> low, to = place[p];
-            if (to != none) entries[to + j - start[p]] = e;
+        // Eight lanes write a partition's run.
+        for (uint32_t p = threadIdx.x >> 3; p < partitions; p += blockDim.x >> 3) {
+            const uint32_t to = place[p], begin = start[p], end = start[p + 1];
+            if (to == none) continue;
+            for (uint32_t j = begin + (threadIdx.x & 7); j < end; j += 8) {
+                const uint32_t e = staged[j], i = at + (e & ((1u << place_bits) - 1));
+                entries[to + j - begin] = make_uint2(bucket + (p << low) + ((e & ~sign_bit) >> place_bits), (index ? index[i] : i) | (e & sign_bit));
+            }
         }
         __syncthreads();
     }

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/sealc2/sealc2/cuda/driver"
+	"github.com/sealc2/sealc2/cuda/kernels"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -84,4 +86,47 @@ func TestCard(t *testing.T) {
 	}
 	check(t, errors.Join(s.Synchronize(context.Background()), first.Close(), last.Close(), s.Close(), other.Close(), a.Close(), pinned.Close()))
 
+}
+
+// Goal: a kernel that Warm has put on the device is launched behind queued work without waiting for it, though it never ran; the
+// launch of one that was not waits, which is why there is Warm.
+func TestCard_Warm(t *testing.T) {
+	path := os.Getenv("SEALC2_TEST_FATBIN")
+	if os.Getenv("SEALC2_TEST_DEVICE") != "cuda" || path == "" {
+		t.Skip("needs a card and a file of kernels: SEALC2_TEST_DEVICE=cuda, SEALC2_TEST_FATBIN")
+	}
+	file, err := os.ReadFile(path)
+	check(t, err)
+	images, err := kernels.Split(file)
+	check(t, err)
+	d := opened(t, must[*driver.API](t)(driver.Load()))
+	l := must[*driver.Library](t)(d.Load(images...))
+	warm, cold := must[driver.Kernel](t)(l.Kernel("unit_g1_add_affine")), must[driver.Kernel](t)(l.Kernel("unit_g2_add_affine"))
+	begin := time.Now()
+	check(t, l.Warm(warm))
+	t.Logf("Warm took %v", time.Since(begin))
+	s := must[*driver.Stream](t)(d.NewStream("busy", driver.Normal))
+	other := must[*driver.Stream](t)(d.NewStream("other", driver.Normal))
+	const size, times = 1 << 30, 200 // some 0.25 ms each
+	a := must[*driver.Arena](t)(d.MapArena(size))
+	check(t, s.Fill8(a.Base(), 1, size))
+	check(t, s.Synchronize(t.Context()))
+	took := map[string]time.Duration{}
+	var args driver.Args
+	for _, k := range []driver.Kernel{warm, cold} {
+		for range times {
+			check(t, s.Fill8(a.Base(), 1, size))
+		}
+		begin := time.Now()
+		check(t, other.Launch(k, driver.Dim{X: 1}, driver.Dim{X: 32}, 0, args.Reset().Ptr(0).Ptr(0).Ptr(0).Ptr(0).U32(0)))
+		took[k.Name()] = time.Since(begin)
+		begin = time.Now()
+		check(t, s.Synchronize(t.Context()))
+		t.Logf("launch of %s: %v, the queue went on for %v", k.Name(), took[k.Name()], time.Since(begin))
+		check(t, other.Synchronize(t.Context()))
+	}
+	if took[warm.Name()] > 2*time.Millisecond {
+		t.Errorf("a warmed kernel's launch took %v", took[warm.Name()])
+	}
+	check(t, errors.Join(s.Close(), other.Close(), a.Close(), l.Close()))
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -25,6 +26,19 @@ func TestOpen(t *testing.T) {
 	if _, err := s.Health("ffff:ff:1f.0"); status.KindOf(err) != status.NoDevice {
 		t.Errorf("a device that is not there: %v", err)
 	}
+	if api, err := driver.Load(); err == nil { // the devices that the driver names, NVML knows
+		all, err := api.Candidates(driver.Requirements{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range all {
+			h, err := s.Health(d.PCIBusID)
+			if err != nil || h.TotalBytes <= 0 || h.FreeBytes > h.TotalBytes {
+				t.Errorf("%v: %+v, %v", d.Info, h, err)
+			}
+			t.Logf("%v: %+v", d.Info, h)
+		}
+	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -32,6 +46,9 @@ func TestOpen(t *testing.T) {
 
 // Goal: the stubs are those of the go-nvml that is linked.
 func TestNames(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("needs the go command, to make the names again")
+	}
 	fresh := filepath.Join(t.TempDir(), "names.h")
 	if out, err := exec.Command("go", "run", "gen.go", fresh).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

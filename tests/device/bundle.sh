@@ -16,10 +16,12 @@ if [ -n "${FATBIN-}" ]; then
 else
   TESTS=1 cuda/kernels/build.sh "$out/kernels.fatbin"
 fi
-for package in cuda cuda/driver cuda/kernels cuda/ntt cuda/rows cuda/msm cuda/points engine; do
+for package in cuda cuda/{driver,kernels,ntt,rows,msm,points,setup} engine; do
   mkdir -p "$out/$package"
   CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$out/bin/$(basename "$package").test" "./$package"
 done
+mkdir -p "$out/cuda/nvml" # NVML is reached through cgo
+CGO_ENABLED=1 CGO_CFLAGS="-O2 -Wno-deprecated-declarations" go test -c -trimpath -ldflags '-s -w' -o "$out/bin/nvml.test" ./cuda/nvml
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$out/bin/sealc2" ./bindings/cli
 cp -r tests/vectors tests/params.sh "$out/tests/"
 cp tests/device/run.sh go.mod "$out/"

@@ -12,7 +12,7 @@ STATE=${STATE:-$root/state}
 mkdir -p "$STATE"
 export SEALC2_TEST_DEVICE=cuda SEALC2_TEST_FATBIN=$root/kernels.fatbin SEALC2_PARAMS=${SEALC2_PARAMS:-$STATE/params}
 
-steps=(driver:30 field:90 ntt:90 rows:60 msm:120 points:60 tiny:60 params:120 oracle:120 faults:120 bench:240 sanitize:240)
+steps=(driver:30 field:90 ntt:90 rows:60 msm:120 points:60 setup:60 tiny:60 params:120 oracle:120 faults:120 bench:240 sanitize:240)
 sanitizer=${SANITIZER:-$(command -v compute-sanitizer)}
 
 # go NAME FOLDER ARGUMENTS runs a test binary where its package's folder would be.
@@ -22,12 +22,13 @@ go() {
   (cd "$root/$folder" && "$root/bin/$name.test" -test.timeout 10m "$@")
 }
 
-driver() { go driver cuda/driver -test.v -test.run 'TestCard'; }
+driver() { go driver cuda/driver -test.v -test.run 'TestCard' && go nvml cuda/nvml -test.v; }
 field() { go kernels cuda/kernels; }
 ntt() { go ntt cuda/ntt -test.v; }
 rows() { go rows cuda/rows -test.v; }
 msm() { go msm cuda/msm -test.v; }
 points() { go points cuda/points; }
+setup() { go setup cuda/setup -test.v; }
 tiny() { go cuda cuda -test.v -test.run 'TestProve'; }
 # Development parameters, whose bytes must be the reference's.
 params() {
@@ -40,7 +41,7 @@ oracle() { go engine engine -test.v -test.run 'TestProve_GPUEqualsReference|Test
 faults() { go cuda cuda -test.v -test.run 'TestFaults_NextProofRight'; }
 bench() {
   local name
-  for name in ntt rows msm points; do
+  for name in ntt rows msm points setup; do
     [ ! -x "$root/bin/$name.test" ] || go "$name" "cuda/$name" -test.run '^$' -test.bench . -test.benchtime "${BENCHTIME:-3x}" || return 1
   done
 }

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/sealc2/sealc2/cuda/driver"
-	"github.com/sealc2/sealc2/cuda/kernels"
+	fatbins "github.com/sealc2/sealc2/cuda/kernels"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -97,7 +97,7 @@ func TestCard_Warm(t *testing.T) {
 	}
 	file, err := os.ReadFile(path)
 	check(t, err)
-	images, err := kernels.Split(file)
+	images, err := fatbins.Split(file)
 	check(t, err)
 	d := opened(t, must[*driver.API](t)(driver.Load()))
 	l := must[*driver.Library](t)(d.Load(images...))

@@ -1,8 +1,8 @@
 // Package ntt transforms vectors of scalars on a GPU: between coefficients and values, and from the rows of a partition to
 // its quotient polynomial. Sizes are powers of two up to 2^28.
 //
-// Values are always in bit-reversed order and coefficients in natural order, so no pass over memory is spent on
-// reordering. The package allocates nothing on the device and queues work without waiting for it; vectors, the table
+// Coefficients are in natural order, values in bit-reversed order or, where rows were evaluated, in natural order too; no
+// pass over memory is spent on reordering. The package allocates nothing on the device and queues work without waiting for it; vectors, the table
 // of roots and scratch are the caller's. It refuses sizes beyond its table. Package cuda calls it.
 //
 // The algorithm is cuda/kernels/ntt/ntt.cuh; docs/kernels.md has its cost and floor. Values agree with gnark-crypto's

@@ -29,16 +29,17 @@ const (
 
 // Transforms queues transforms of up to 2^Log elements. It is used by one goroutine at a time.
 type Transforms struct {
-	log                         int
-	fillRoots, forward, inverse driver.Kernel
-	roots                       driver.Ptr   // the table
-	seeds                       []fr.Element // what Prepare uploads
-	args                        driver.Args
-	passes                      [MaxLog + 1][]pass
+	log                                         int
+	fillRoots, forward, inverse, inverseNatural driver.Kernel
+	roots                                       driver.Ptr   // the table
+	seeds                                       []fr.Element // what Prepare uploads
+	args                                        driver.Args
+	passes                                      [MaxLog + 1][]pass
+	natural                                     [MaxLog + 1][]pass // of inverse transforms of values in natural order
 }
 
 // pass and finish are NttPass and NttFinish of the kernels.
-type pass struct{ log, stride, columns, coset uint32 }
+type pass struct{ log, stride, columns, coset, natural uint32 }
 
 type finish struct {
 	other      driver.Ptr
@@ -80,22 +81,25 @@ func New(find func(name string) (driver.Kernel, error), log int, at driver.Ptr) 
 		name string
 		into *driver.Kernel
 	}{
-		{"ntt_fill_roots", &t.fillRoots}, {"ntt_forward", &t.forward}, {"ntt_inverse", &t.inverse},
+		{"ntt_fill_roots", &t.fillRoots}, {"ntt_forward", &t.forward}, {"ntt_inverse", &t.inverse}, {"ntt_inverse_natural", &t.inverseNatural},
 	} {
 		var err error
 		if *k.into, err = find(k.name); err != nil {
 			return nil, err
 		}
 	}
+	if err := t.inverseNatural.AllowShared(2 * sharedBytes); err != nil {
+		return nil, err
+	}
 	for l := range t.passes[:log+1] {
-		t.passes[l] = passesOf(l)
+		t.passes[l], t.natural[l] = passesOf(l), naturalPassesOf(l)
 	}
 	return t, nil
 }
 
 // Kernels lists all kernels, for warming.
 func (t *Transforms) Kernels() []driver.Kernel {
-	return []driver.Kernel{t.fillRoots, t.forward, t.inverse}
+	return []driver.Kernel{t.fillRoots, t.forward, t.inverse, t.inverseNatural}
 }
 
 // passesOf cuts the levels of a transform into passes, from the first level on: the last ten are done on one piece of
@@ -104,17 +108,35 @@ func passesOf(log int) []pass {
 	if log <= tileLog {
 		return []pass{{log: uint32(log), columns: uint32(tileLog - log), coset: 1 << tileLog}}
 	}
-	rest := log - tileLog
-	count := (rest + tileLog - minColumnLog - 1) / (tileLog - minColumnLog)
-	var list []pass
-	for above := 0; above < rest; {
-		levels := (rest - above + count - len(list) - 1) / (count - len(list))
-		list = append(list, pass{
-			log: uint32(log), stride: uint32(log - above - levels), columns: uint32(tileLog - levels), coset: 1 << (above + tileLog),
-		})
-		above += levels
+	return append(rowPasses(log, log-tileLog), pass{log: uint32(log), coset: 1 << log})
+}
+
+// naturalLevels is how many levels ntt_inverse_natural does.
+const naturalLevels = tileLog / 2
+
+// naturalPassesOf is passesOf for inverse transforms of values in natural order, whose first pass, the last of the list,
+// is ntt_inverse_natural, but for those smaller than a tile.
+func naturalPassesOf(log int) []pass {
+	if log < tileLog {
+		p := passesOf(log)
+		p[0].natural = 1
+		return p
 	}
-	return append(list, pass{log: uint32(log), coset: 1 << log})
+	return append(rowPasses(log, log-naturalLevels), pass{log: uint32(log), stride: uint32(log - naturalLevels), columns: naturalLevels})
+}
+
+// rowPasses cuts the first levels of a transform evenly into passes on rows, the larger ones last, where rows are closest.
+func rowPasses(log, levels int) (list []pass) {
+	const most = tileLog - minColumnLog
+	for above := 0; above < levels; {
+		left := levels - above
+		n := left / ((left + most - 1) / most)
+		list = append(list, pass{
+			log: uint32(log), stride: uint32(log - above - n), columns: uint32(tileLog - n), coset: 1 << (above + tileLog),
+		})
+		above += n
+	}
+	return list
 }
 
 // Prepare queues the making of the table. t must live until the stream has passed it.
@@ -169,7 +191,7 @@ func (t *Transforms) Forward(s *driver.Stream, v driver.Ptr, log int, coset bool
 	return t.forwardPasses(s, v, list, coset, 0)
 }
 
-// Inverse queues the way back.
+// Inverse queues the way back: from values in bit-reversed order to coefficients in natural order.
 func (t *Transforms) Inverse(s *driver.Stream, v driver.Ptr, log int, coset bool) error {
 	list, err := t.list("ntt.Inverse", log)
 	if err != nil {
@@ -180,8 +202,18 @@ func (t *Transforms) Inverse(s *driver.Stream, v driver.Ptr, log int, coset bool
 	return t.inversePasses(s, v, list, coset, &f)
 }
 
+// Interpolate is Inverse for values on the domain in natural order.
+func (t *Transforms) Interpolate(s *driver.Stream, v driver.Ptr, log int) error {
+	if _, err := t.list("ntt.Interpolate", log); err != nil {
+		return err
+	}
+	f := finish{kind: scaled}
+	f.scale.SetUint64(1 << log).Inverse(&f.scale)
+	return t.naturalPasses(s, v, log, &f)
+}
+
 // Quotient queues h = (a b - c)/(X^n - 1), n = 2^log, from the values of a, b and c on the domain (n of each, in
-// bit-reversed order). h goes to b: n coefficients in Montgomery form and natural order, the last of them zero where every
+// natural order). h goes to b: n coefficients in Montgomery form and natural order, the last of them zero where every
 // row is satisfied. a and c are scratch.
 //
 // Six transforms: on the coset where X^n = -1 a b = c - 2 h, so with d of that interpolation h = (c - d)/2.
@@ -191,7 +223,7 @@ func (t *Transforms) Quotient(s *driver.Stream, a, b, c driver.Ptr, log int) err
 		return err
 	}
 	for _, v := range []driver.Ptr{c, a, b} {
-		if err := t.inversePasses(s, v, list, false, &finish{}); err != nil {
+		if err := t.naturalPasses(s, v, log, &finish{}); err != nil {
 			return err
 		}
 	}
@@ -245,6 +277,20 @@ func (t *Transforms) inversePasses(s *driver.Stream, v driver.Ptr, list []pass, 
 		}
 	}
 	return nil
+}
+
+// naturalPasses is inversePasses for values on the domain in natural order.
+func (t *Transforms) naturalPasses(s *driver.Stream, v driver.Ptr, log int, f *finish) error {
+	list := t.natural[log]
+	if log >= tileLog {
+		first := list[len(list)-1]
+		list = list[:len(list)-1]
+		t.begin(v, first, false)
+		if err := s.Launch(t.inverseNatural, driver.Dim{X: 1 << (log - tileLog)}, driver.Dim{X: 2 * tileThreads}, 2*sharedBytes, &t.args); err != nil {
+			return err
+		}
+	}
+	return t.inversePasses(s, v, list, false, f)
 }
 
 // begin starts the arguments of a pass with those that all have.

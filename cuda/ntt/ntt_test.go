@@ -106,6 +106,14 @@ func TestTransforms_Sizes(t *testing.T) {
 				t.Fatal(err)
 			}
 			same(t, fmt.Sprintf("inverse, 2^%d, coset %v", log, coset), kerneltest.Get[fr.Element](t, v, 1<<log), coefficients)
+			if coset {
+				continue
+			}
+			kerneltest.Copy(t, v, reversed(got))
+			if err := errors.Join(tr.Interpolate(s, v, log), s.Synchronize(context.Background())); err != nil {
+				t.Fatal(err)
+			}
+			same(t, fmt.Sprintf("from natural order, 2^%d", log), kerneltest.Get[fr.Element](t, v, 1<<log), coefficients)
 		}
 	}
 }
@@ -113,19 +121,31 @@ func TestTransforms_Sizes(t *testing.T) {
 // Goal: every cut of a transform into passes has each level once, with the strides that the kernels need.
 func TestPasses(t *testing.T) {
 	for log := range MaxLog + 1 {
-		list, above := passesOf(log), 0
-		for i, p := range list {
-			levels := tileLog - int(p.columns)
-			if int(p.log) != log || int(p.stride) != log-above-levels || uint64(p.coset) != 1<<(above+tileLog) {
-				t.Fatalf("2^%d, pass %d: %+v", log, i, p)
+		for _, natural := range []bool{false, true} {
+			list, above := passesOf(log), 0
+			if natural {
+				list = naturalPassesOf(log)
 			}
-			if len(list) > 1 && (p.columns > p.stride || i == len(list)-1 && p.columns != 0) {
-				t.Fatalf("2^%d, pass %d: %+v: tile", log, i, p)
+			for i, p := range list {
+				if last := i == len(list)-1; natural && last && log >= tileLog {
+					if int(p.stride) != log-naturalLevels || int(p.columns) != naturalLevels || log-above != naturalLevels {
+						t.Fatalf("2^%d, natural: %+v after %d levels", log, p, above)
+					}
+					above = log
+					continue
+				}
+				levels := tileLog - int(p.columns)
+				if int(p.log) != log || int(p.stride) != log-above-levels || uint64(p.coset) != 1<<(above+tileLog) {
+					t.Fatalf("2^%d, pass %d: %+v", log, i, p)
+				}
+				if log > tileLog && p.columns > p.stride {
+					t.Fatalf("2^%d, pass %d: %+v: tile", log, i, p)
+				}
+				above += levels
 			}
-			above += levels
-		}
-		if above != log {
-			t.Fatalf("2^%d: %d levels", log, above)
+			if above != log {
+				t.Fatalf("2^%d: %d levels", log, above)
+			}
 		}
 	}
 }
@@ -147,7 +167,7 @@ func TestQuotient_Sizes(t *testing.T) {
 	for log := range smallLog + 1 {
 		n := 1 << log
 		a, b, c := rows(rng, n)
-		pa, pb, pc := kerneltest.Put(t, reversed(a)), kerneltest.Put(t, reversed(b)), kerneltest.Put(t, reversed(c))
+		pa, pb, pc := kerneltest.Put(t, a), kerneltest.Put(t, b), kerneltest.Put(t, c)
 		if err := errors.Join(tr.Quotient(s, pa, pb, pc, log), s.Synchronize(context.Background())); err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +235,7 @@ func at(p []fr.Element, x *fr.Element) (y fr.Element) {
 func TestTransforms_Refused(t *testing.T) {
 	s := kerneltest.Stream(t)
 	tr := newTransforms(t, s, 2)
-	for _, err := range []error{tr.Forward(s, 0, 3, false), tr.Inverse(s, 0, -1, false), tr.Quotient(s, 0, 0, 0, 3)} {
+	for _, err := range []error{tr.Forward(s, 0, 3, false), tr.Inverse(s, 0, -1, false), tr.Interpolate(s, 0, 3), tr.Quotient(s, 0, 0, 0, 3)} {
 		if status.KindOf(err) != status.Internal {
 			t.Fatalf("want an internal error, got %v", err)
 		}

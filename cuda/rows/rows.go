@@ -63,14 +63,12 @@ type tables struct {
 
 type out struct {
 	a, b, c, failed driver.Ptr
-	log             uint32
-	_               uint32
 }
 
 // Clear queues the status None.
 func (r *Rows) Clear(s *driver.Stream, failed driver.Ptr) error { return s.Fill32(failed, None, 1) }
 
-// Evaluate queues the evaluation of all rows of a program into to, 2^log elements each, in bit-reversed order: its
+// Evaluate queues the evaluation of all rows of a program into to, 2^log elements each: its
 // constraints, the rows that bellperson appends for its inputs, and zeros. image is where the tables' image lies on the
 // device. Constraints are checked: failed, a status word that Clear has set, becomes the lowest row that does not hold.
 // Errors: Internal for a domain that does not hold the rows; else the driver's.
@@ -82,7 +80,7 @@ func (r *Rows) Evaluate(s *driver.Stream, t *Tables, image driver.Ptr, w Witness
 	if err := r.constraints(s, t, image, w, o); err != nil || to.A == 0 {
 		return err
 	}
-	return r.zeros(s, o, w.Inputs, t.rows, t.inputs)
+	return r.zeros(s, o, w.Inputs, t.rows, t.inputs, log)
 }
 
 // constraints queues the kernels of all kinds of rows.
@@ -104,8 +102,8 @@ func (r *Rows) constraints(s *driver.Stream, t *Tables, image driver.Ptr, w Witn
 	return nil
 }
 
-// Take queues the check of rows that were evaluated elsewhere, and their copy to to in bit-reversed order. from has rows
-// [first, first+count) of a, b and c in their order. A row with a number that is not below the group order fails too.
+// Take queues the check of rows that were evaluated elsewhere, and their copy to their places in to. from has rows
+// [first, first+count) of a, b and c, and may be those places. A row with a number that is not below the group order fails too.
 // Errors: as Evaluate.
 func (r *Rows) Take(s *driver.Stream, from Vectors, first, count int64, to Vectors, log int, failed driver.Ptr) error {
 	o, err := r.out("rows.Take", to, log, first+count, failed)
@@ -122,16 +120,16 @@ func (r *Rows) Zeros(s *driver.Stream, first int64, to Vectors, log int) error {
 	if err != nil {
 		return err
 	}
-	return r.zeros(s, o, 0, uint32(first), 0)
+	return r.zeros(s, o, 0, uint32(first), 0, log)
 }
 
 // zeros queues the rows behind the constraints.
-func (r *Rows) zeros(s *driver.Stream, o *out, inputs driver.Ptr, first, count uint32) error {
-	rest := int64(1)<<o.log - int64(first)
+func (r *Rows) zeros(s *driver.Stream, o *out, inputs driver.Ptr, first, count uint32, log int) error {
+	rest := int64(1)<<log - int64(first)
 	if rest == 0 {
 		return nil
 	}
-	r.args.Reset().Struct(unsafe.Pointer(o), int(unsafe.Sizeof(*o))).Ptr(inputs).U32(first).U32(count)
+	r.args.Reset().Struct(unsafe.Pointer(o), int(unsafe.Sizeof(*o))).Ptr(inputs).U32(first).U32(count).U32(uint32(1) << log)
 	return s.Launch(r.tail, grid(rest), driver.Dim{X: plainThreads}, 0, &r.args)
 }
 
@@ -147,5 +145,5 @@ func (r *Rows) out(op string, to Vectors, log int, rows int64, failed driver.Ptr
 	if log < 0 || log > MaxLog || rows < 0 || rows > 1<<log {
 		return nil, status.New(status.Internal, op, "domain", fmt.Sprintf("2^%d rows at most, which hold %d", MaxLog, rows), fmt.Sprintf("2^%d", log))
 	}
-	return &out{a: to.A, b: to.B, c: to.C, failed: failed, log: uint32(log)}, nil
+	return &out{a: to.A, b: to.B, c: to.C, failed: failed}, nil
 }

@@ -92,9 +92,8 @@ func (r *rig) compareWith(tb testing.TB, want [3][]fr.Element) {
 	for i, v := range []driver.Ptr{r.to.A, r.to.B, r.to.C} {
 		got := kerneltest.Get[fr.Element](tb, v, len(want[i]))
 		for row := range want[i] {
-			at := bits.Reverse64(uint64(row)<<1) >> (63 - r.log)
-			if got[at] != want[i][row] {
-				tb.Fatalf("%c[%d]: want %s, got %s", 'a'+i, row, want[i][row].String(), got[at].String())
+			if got[row] != want[i][row] {
+				tb.Fatalf("%c[%d]: want %s, got %s", 'a'+i, row, want[i][row].String(), got[row].String())
 			}
 		}
 	}
@@ -299,7 +298,7 @@ func TestEvaluate_Sector(t *testing.T) {
 	}
 }
 
-// Goal: rows made elsewhere are checked, all of them, and put where the transforms want them, whatever the chunks.
+// Goal: rows made elsewhere are checked, all of them, and put at their places, whatever the chunks.
 func TestTake(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 1))
 	s := kerneltest.Stream(t)

@@ -18,7 +18,7 @@ SEALC2_KERNEL(ntt_fill_roots);
 extern "C" __global__ void __launch_bounds__(ntt_threads, ntt_blocks)
 ntt_forward(Fr* v, NttPass pass, const FrRoot* roots, const Fr* other) {
     SEALC2_SHARED(uint4, shared);
-    const NttBlock block(shared, pass);
+    const NttBlock block(shared, pass, blockIdx.x);
     Fr x[8];
     block.load(x, v, ntt_top);
     block.forward(x, roots);
@@ -26,7 +26,7 @@ ntt_forward(Fr* v, NttPass pass, const FrRoot* roots, const Fr* other) {
         block.store(v, x, block.bottom());
         return;
     }
-    block.each(x, block.bottom(), [&](size_t at, const Fr& y) { v[at] = other == nullptr ? reduce(y) : mul(other[at], y); });
+    block.each(x, block.bottom(), [&](uint32_t at, const Fr& y) { v[at] = other == nullptr ? reduce(y) : mul(other[at], y); });
 }
 SEALC2_KERNEL(ntt_forward);
 
@@ -34,17 +34,44 @@ SEALC2_KERNEL(ntt_forward);
 extern "C" __global__ void __launch_bounds__(ntt_threads, ntt_blocks)
 ntt_inverse(Fr* v, NttPass pass, const FrRoot* roots, NttFinish finish) {
     SEALC2_SHARED(uint4, shared);
-    const NttBlock block(shared, pass);
+    const NttBlock block(shared, pass, blockIdx.x);
     Fr x[8];
-    block.load_bottom(x, v);
-    block.inverse(x, roots);
+    if (pass.natural) block.load_reversed(x, v);
+    else block.load_bottom(x, v);
+    const uint32_t base = block.group + pass.coset; // rows are the groups: columns do not matter
+    block.inverse(x, roots, pass.column_log, block.bottom(), ntt_top, [&](uint32_t i) { return base + i; });
     if (finish.kind == ntt_plain) {
         block.store(v, x, ntt_top);
         return;
     }
-    block.each(x, ntt_top, [&](size_t at, const Fr& y) {
+    block.each(x, ntt_top, [&](uint32_t at, const Fr& y) {
         const Fr scaled = mul(finish.scale, y);
         v[at] = finish.kind == ntt_scaled ? scaled : sub(mul(finish.other_scale, finish.other[at]), scaled);
     });
 }
 SEALC2_KERNEL(ntt_inverse);
+
+// The first pass of an inverse transform with c = 1 of values in natural order: five levels. stride_log is log - 5,
+// column_log 5. Grid as above; a block has 2 * ntt_threads threads, and 64 * ntt_tile bytes of dynamic shared memory.
+extern "C" __global__ void __launch_bounds__(2 * ntt_threads, ntt_blocks / 2)
+ntt_inverse_natural(Fr* v, NttPass pass, const FrRoot* roots) {
+    SEALC2_SHARED(uint4, shared);
+    const uint32_t tile = blockIdx.x, image = uint32_t((uint64_t(__brev(tile)) << (pass.log - ntt_tile_log)) >> 32);
+    if (tile > image) return; // the other's block does both
+    const bool second = threadIdx.x >= ntt_threads;
+    const NttBlock block(shared + (second ? 2 * ntt_tile : 0), pass, second ? image : tile);
+    Fr x[8];
+    {
+        const NttBlock from(shared, pass, second ? tile : image);
+        from.load(x, v, ntt_top);
+    }
+    SEALC2_UNROLL
+    for (uint32_t k = 0; k < 8; k++) block.write(__brev(block.index(ntt_top) | k << ntt_top) >> (32 - ntt_tile_log), x[k]);
+    __syncthreads();
+    block.read_all(x, 0);
+    __syncthreads();
+    const uint32_t last = pass.column_log - 3;
+    block.inverse(x, roots, 0, 0, last, [&](uint32_t i) { return block.place(i); });
+    block.store(v, x, last); // where tile is image, both halves have and store the same
+}
+SEALC2_KERNEL(ntt_inverse_natural);

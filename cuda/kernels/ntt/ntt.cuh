@@ -15,6 +15,10 @@
 // does those three levels in registers, and exchanges through shared memory for the next window. 2^27 takes four
 // passes over memory, whose traffic hides behind the arithmetic; fusing passes of different transforms gained nothing.
 //
+// Values in natural order, as rows are evaluated, are put in order by the first pass of an inverse transform, in place: seen as
+// 2^5 rows, of pieces m of 2^5 neighbours, reversing all digits exchanges the pieces m and m reversed, each transposed
+// and reversed within. A block takes both, and does the five levels within pieces.
+//
 // Cost: log * n/2 multiplications by roots (root.cuh), less n - 1 by ones where c = 1; per pass 64 bytes an element, and in
 // the pass of the last levels up to 64 bytes of roots.
 #pragma once
@@ -33,6 +37,7 @@ struct NttPass {
     uint32_t stride_log;  // rows of a tile are 2^stride_log apart
     uint32_t column_log;  // and 2^column_log long; where log < ntt_tile_log, all columns but the first are empty
     uint32_t coset;       // 0, or 2^(levels above the pass + ntt_tile_log), which makes group k of a level 2^level + k
+    uint32_t natural;     // 1 where a transform smaller than a tile has its values in natural order
 };
 
 // Between its first load and its last store a transform's elements are below 2r, not r, which spares the products their
@@ -98,24 +103,29 @@ struct NttBlock {
     uint32_t first;      // place of the tile in the vector
     uint32_t group;      // of the tile at the level of the tile's highest bit, times ntt_tile
 
-    SEALC2_DEVICE NttBlock(uint4* shared_, const NttPass& pass_) : shared(shared_), pass(pass_) {
+    SEALC2_DEVICE NttBlock(uint4* shared_, const NttPass& pass_, uint32_t tile) : shared(shared_), pass(pass_) {
         const uint32_t across = max(pass.stride_log, pass.column_log) - pass.column_log; // tiles side by side
-        const uint32_t g = blockIdx.x >> across, column = blockIdx.x & ((1u << across) - 1);
+        const uint32_t g = tile >> across, column = tile & ((1u << across) - 1);
         first = (g << (pass.stride_log + ntt_tile_log - pass.column_log)) + (column << pass.column_log);
         group = g << ntt_tile_log;
     }
 
+    // thread is the caller among those of its tile.
+    SEALC2_DEVICE static uint32_t thread() { return threadIdx.x % ntt_threads; }
+
     // index is the place in the tile of the thread's first element in a window.
     SEALC2_DEVICE static uint32_t index(uint32_t window) {
-        const uint32_t low = threadIdx.x & ((1u << window) - 1);
-        return (threadIdx.x ^ low) << 3 | low;
+        const uint32_t low = thread() & ((1u << window) - 1);
+        return (thread() ^ low) << 3 | low;
     }
 
-    // slot spreads the tile over shared memory so that eight lanes always meet all banks.
-    SEALC2_DEVICE static uint32_t slot(uint32_t i) { return i ^ (i >> 3 & 7); }
+    // slot spreads the tile over shared memory so that eight lanes always meet all banks, in any window, and where they
+    // differ in the highest bits.
+    SEALC2_DEVICE static uint32_t slot(uint32_t i) { return i ^ (i >> 3 & 7) ^ i >> (ntt_tile_log - 3); }
 
-    SEALC2_DEVICE size_t place(uint32_t i) const {
-        return first + (size_t(i >> pass.column_log) << pass.stride_log) + (i & ((1u << pass.column_log) - 1));
+    // place is an element's place in the vector.
+    SEALC2_DEVICE uint32_t place(uint32_t i) const {
+        return first + (i >> pass.column_log << pass.stride_log) + (i & ((1u << pass.column_log) - 1));
     }
 
     // holds tells places of the tile that are in the vector.
@@ -189,19 +199,19 @@ struct NttBlock {
         }
     }
 
-    // inverse does the pass's levels, from the bottom window to the top one.
-    SEALC2_DEVICE void inverse(Fr* x, const FrRoot* roots) const {
-        const uint32_t base = group + pass.coset;
+    // inverse does the levels of the tile's bits from `low` up to those of the window `last`, from the window `from` on, in which
+    // x ends. place(i) is element i's place in the vector, counted from the coset's first group.
+    template <class F> SEALC2_DEVICE void inverse(Fr* x, const FrRoot* roots, uint32_t low, uint32_t from, uint32_t last, const F& place) const {
         SEALC2_ROLL
-        for (uint32_t window = bottom();;) {
-            // In the top window the window before may have done some bits, or they are columns.
-            const uint32_t begin = window < ntt_top ? window : pass.column_log + 3 * steps();
-            const uint32_t q = (base + index(window)) >> (window + 3);
+        for (uint32_t window = from;;) {
+            // In the last window the one before may have done some bits, or they are columns.
+            const uint32_t begin = window < last ? window : low + (last + 2 - from) / 3 * 3;
+            const uint32_t q = place(index(window)) >> (window + 3);
             if (window >= begin) ntt_level<0, true>(x, roots, q);
             if (window + 1 >= begin) ntt_level<1, true>(x, roots, q);
             if (window + 2 >= begin) ntt_level<2, true>(x, roots, q);
-            if (window == ntt_top) break;
-            const uint32_t next = min(window + 3, ntt_top);
+            if (window == last) break;
+            const uint32_t next = min(window + 3, last);
             exchange(x, window, next);
             window = next;
         }
@@ -215,13 +225,24 @@ struct NttBlock {
         if (single) exchange(x, ntt_top, 0);
     }
 
+    // load_reversed loads the values of a transform smaller than a tile from natural order.
+    SEALC2_DEVICE void load_reversed(Fr* x, const Fr* v) const {
+        const uint32_t at = index(bottom());
+        SEALC2_UNROLL
+        for (uint32_t k = 0; k < 8; k++) {
+            const uint32_t i = at | k << bottom();
+            x[k] = holds(i) ? v[(__brev(i >> pass.column_log) >> 1) >> (31 - pass.log)] : Fr::zero();
+        }
+        __syncthreads(); // what others load may be stored to from here on
+    }
+
     // each hands the tile's elements out, of which x holds those of a window, one at a time in a short loop: f(place in the
     // vector, element). Neighbouring threads get neighbours.
     template <class F> SEALC2_DEVICE void each(const Fr* x, uint32_t window, const F& f) const {
         write_all(x, window);
         __syncthreads();
         SEALC2_ROLL
-        for (uint32_t i = threadIdx.x; i < ntt_tile; i += ntt_threads)
+        for (uint32_t i = thread(); i < ntt_tile; i += ntt_threads)
             if (holds(i)) f(place(i), read(i));
     }
 };

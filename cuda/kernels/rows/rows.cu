@@ -23,18 +23,18 @@ extern "C" __global__ void __launch_bounds__(rows_block)
 rows_long(RowsTables tables, RowsWitness witness, RowsOut out) { rows_full_task<rows_lanes>(tables, witness, out); }
 SEALC2_KERNEL(rows_long);
 
-// The rows behind the constraints, from row `first` on: input i times nothing is nothing, then zeros to the domain's end.
+// The rows behind the constraints, from row `first` on: input i times nothing is nothing, then zeros up to row `end`.
 // One thread a row, any grid.
 extern "C" __global__ void __launch_bounds__(256)
-rows_tail(RowsOut out, const Fr* inputs, uint32_t first, uint32_t count) {
+rows_tail(RowsOut out, const Fr* inputs, uint32_t first, uint32_t count, uint32_t end) {
     const uint32_t stride = gridDim.x * blockDim.x;
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < (1u << out.log) - first; i += stride)
+    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < end - first; i += stride)
         out.put(first + i, i < count ? inputs[i] : Fr::zero(), Fr::zero(), Fr::zero());
 }
 SEALC2_KERNEL(rows_tail);
 
-// Rows that were evaluated elsewhere: a, b, c of rows [first, first + count) in their order. A row with a number that is not
-// below r fails too. One thread a row, any grid.
+// Rows that were evaluated elsewhere: a, b, c of rows [first, first + count), which may lie where out has them. A row with
+// a number that is not below r fails too. One thread a row, any grid.
 extern "C" __global__ void __launch_bounds__(256)
 rows_take(RowsOut out, const Fr* a, const Fr* b, const Fr* c, uint32_t first, uint32_t count) {
     const uint32_t stride = gridDim.x * blockDim.x;

@@ -6,13 +6,11 @@
 // - short: any terms, one thread a row.
 // - long: any terms, rows_lanes threads a row. A SHA-256 compression's sums have up to 929 terms.
 // In short and long rows values and coefficients are gathered as 9-word integers and reduced once.
-// Row i goes to the place with i's bits reversed, as the first transform wants it.
 //
 // The witness is one bit a variable, and field elements for those that are not bits; each wire's sort is known from the
 // template. Source: engine/circuit, which evaluates on the CPU and gives the same values.
 //
-// Cost for a 32 GiB partition: 130 M rows of 5.5 terms; 96 bytes written a row, each 32 to a place of its own. Floor 3 ms by
-// bytes if they were written in order; about 18 ms by the rate of 32-byte writes to random places.
+// Cost for a 32 GiB partition: 130 M rows of 5.5 terms; 96 bytes written a row. Floor 3 ms by bytes.
 #pragma once
 #include "../field/fr.cuh"
 #include "../tuning/rows.cuh"
@@ -58,17 +56,15 @@ struct RowsWitness {
     const Fr* nums;
     const Fr* inputs;
 };
-// RowsOut takes the values of 2^log rows, where a is not null, and the lowest row that does not hold, if there is one.
+// RowsOut takes the values of rows, where a is not null, and the lowest row that does not hold, if there is one.
 struct RowsOut {
     Fr *a, *b, *c;
     uint32_t* failed;
-    uint32_t log;
 
     SEALC2_DEVICE void put(uint32_t row, const Fr& va, const Fr& vb, const Fr& vc) const {
-        const uint32_t at = (__brev(row) >> 1) >> (31 - log);
-        a[at] = va;
-        b[at] = vb;
-        c[at] = vc;
+        a[row] = va;
+        b[row] = vb;
+        c[row] = vc;
     }
     SEALC2_DEVICE void fail(uint32_t row) const { atomicMin(failed, row); }
 };

@@ -26,22 +26,22 @@ SEALC2_DEVICE uint32_t point_index() { return blockIdx.x * blockDim.x + threadId
     }                                                                                                                 \
     SEALC2_KERNEL(points_encode_##group);                                                                             \
     extern "C" __global__ void __launch_bounds__(block_threads)                                                       \
-        points_order_##group(const Affine<F>* points, uint64_t first, uint32_t count, unsigned long long* fault) {    \
+        points_order_##group(const Affine<Called<F>>* points, uint64_t first, uint32_t count, unsigned long long* fault) { \
         const uint32_t i = point_index();                                                                             \
         if (i < count) note(fault, first + i, in_group(to_xyzz(points[i])) ? fault_none : fault_order);               \
     }                                                                                                                 \
     SEALC2_KERNEL(points_order_##group);                                                                              \
     extern "C" __global__ void __launch_bounds__(block_threads)                                                       \
-        points_sum_##group(const Affine<F>* points, uint32_t count, Deal deal, uint32_t log, Xyzz<F>* sums, uint32_t buckets) { \
+        points_sum_##group(const Affine<Called<F>>* points, uint32_t count, Deal deal, uint32_t log, Xyzz<Called<F>>* sums, uint32_t buckets) { \
         const uint32_t bucket = point_index();                                                                        \
         if (bucket >= buckets) return;                                                                                \
-        Xyzz<F> sum = sums[bucket];                                                                                   \
+        Xyzz<Called<F>> sum = sums[bucket];                                                                           \
         sum_bucket(sum, points, count, deal, log, bucket, buckets);                                                   \
         sums[bucket] = sum;                                                                                           \
     }                                                                                                                 \
     SEALC2_KERNEL(points_sum_##group);                                                                                \
     extern "C" __global__ void __launch_bounds__(block_threads)                                                       \
-        points_sums_order_##group(const Xyzz<F>* sums, uint32_t count, unsigned long long* fault) {                   \
+        points_sums_order_##group(const Xyzz<Called<F>>* sums, uint32_t count, unsigned long long* fault) {           \
         const uint32_t i = point_index();                                                                             \
         if (i < count) note(fault, i, in_group(sums[i]) ? fault_none : fault_order);                                  \
     }                                                                                                                 \

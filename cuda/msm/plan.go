@@ -37,6 +37,7 @@ var (
 )
 
 const (
+	digitItems        = 4
 	scatterItems      = 16
 	evenItems         = 32
 	mostEvenThreads   = 1024

@@ -212,7 +212,7 @@ func (r *run) digits(g int, group []window, low int) error {
 	}
 	w := r.structWindows(windows, low)
 	r.args.Reset().Ptr(r.scalars).Ptr(r.choice).U32(uint32(r.n)).Struct(unsafe.Pointer(&w), int(unsafe.Sizeof(w))).U32(uint32(first)).Ptr(r.at(r.Plan.at.digits))
-	err := r.launch(r.sort.writeDigits, r.spread(r.n, 256, 16), 256, 0)
+	err := r.launch(r.sort.writeDigits, r.spread(r.n, 256*digitItems, 8), 256, 0)
 	r.trace("digits")
 	return err
 }

@@ -36,33 +36,45 @@ struct Windows {
 // A digit's word: bucket within the window, and the sign; none for zero.
 
 // write_digits writes digits[w - first][i] of scalar i for each window from the first-th on; scalars are in Montgomery form.
-// index names the scalars where it is not null.
+// index names the scalars where it is not null. A warp takes digit_items * 32 neighbours, since each window is a stream of its
+// own to memory, and short pieces of many streams are slow.
 SEALC2_DEVICE void write_digits(const Fr* scalars, const uint32_t* index, uint32_t count, const Windows& windows, uint32_t first, uint32_t* digits) {
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
-        // Montgomery's reduction alone takes the form off.
-        uint32_t T[16] = {};
-        load_words<8>(T, reinterpret_cast<const uint4*>(scalars + (index ? index[i] : i)), 1);
-        const Fr s = reduce(Montgomery<Fr>::reduce_wide(T));
-        uint32_t m[8], k[9], d[8];
-        Montgomery<Fr>::load_modulus(m);
-        sub_limbs<8>(k, m, s.limb);
-        const bool negative = sub_limbs<8>(d, k, s.limb) != 0; // r - s < s
+    constexpr uint32_t piece = 32 * digit_items;
+    const uint32_t lane = threadIdx.x & 31, warp = (blockIdx.x * blockDim.x + threadIdx.x) >> 5, step = (gridDim.x * blockDim.x >> 5) * piece;
+    for (uint32_t at = warp * piece + lane; at - lane < count; at += step) {
+        uint32_t k[digit_items][9];
+        uint32_t negatives = 0;
         SEALC2_UNROLL
-        for (int j = 0; j < 8; j++) d[j] = negative ? k[j] : s.limb[j];
-        add_limbs<8>(k, d, windows.bias);
-        k[8] = 0;
+        for (int q = 0; q < digit_items; q++) {
+            const uint32_t i = min(at + 32 * q, count - 1);
+            // Montgomery's reduction alone takes the form off.
+            uint32_t T[16] = {}, m[8], d[8];
+            load_words<8>(T, reinterpret_cast<const uint4*>(scalars + (index ? index[i] : i)), 1);
+            const Fr s = reduce(Montgomery<Fr>::reduce_wide(T));
+            Montgomery<Fr>::load_modulus(m);
+            sub_limbs<8>(m, m, s.limb);
+            const bool negative = sub_limbs<8>(d, m, s.limb) != 0; // r - s < s
+            SEALC2_UNROLL
+            for (int j = 0; j < 8; j++) d[j] = negative ? m[j] : s.limb[j];
+            add_limbs<8>(k[q], d, windows.bias);
+            k[q][8] = 0;
+            negatives |= uint32_t(negative) << q;
+        }
         uint32_t w = first;
-        uint32_t* to = digits + i;
+        uint32_t* to = digits + at;
         SEALC2_UNROLL
         for (int j = 0; j < 8; j++) {
             // The windows that begin in word j.
             SEALC2_ROLL
             for (; w < windows.count && windows.window[w].offset < 32 * (j + 1); w++, to += count) {
                 const uint32_t half = 1u << (windows.window[w].bits - 1);
-                const uint32_t value = __funnelshift_r(k[j], k[j + 1], windows.window[w].offset) & (2 * half - 1);
-                const bool below = value < half;
-                const uint32_t bucket = (below ? half - value : value - half) - 1; // all ones for digit 0
-                *to = bucket == none ? none : bucket | (below != negative ? sign_bit : 0u);
+                SEALC2_UNROLL
+                for (int q = 0; q < digit_items; q++) {
+                    const uint32_t value = __funnelshift_r(k[q][j], k[q][j + 1], windows.window[w].offset) & (2 * half - 1);
+                    const bool below = value < half, negative = (negatives >> q & 1) != 0;
+                    const uint32_t bucket = (below ? half - value : value - half) - 1; // all ones for digit 0
+                    if (at + 32 * q < count) to[32 * q] = bucket == none ? none : bucket | (below != negative ? sign_bit : 0u);
+                }
             }
         }
     }

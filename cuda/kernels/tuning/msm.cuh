@@ -4,8 +4,12 @@
 namespace sealc2 {
 namespace msm {
 
+// Scalars that a thread of write_digits takes at a time.
+constexpr int digit_items = 4;
+
 // Digits that a thread of scatter_entries holds in registers.
 constexpr int scatter_items = 16;
+constexpr int scatter_threads = 1024; // at most
 constexpr int even_items = 32;     // the same of scatter_even; with even_threads, at most 2^15 a tile
 constexpr int even_threads = 1024; // at most
 constexpr int bucket_threads = 1024;  // of sort_partition, at most

@@ -8,9 +8,9 @@ import (
 	"github.com/sealc2/sealc2/engine/status"
 )
 
-// Requirements are what the kernels as they are built need: the CUDA version of their compiler, and its oldest
+// Requirements are what the kernels as they are built need: the CUDA version whose drivers read them, and their oldest
 // architecture. Less memory than this holds no parameters of any kind.
-var Requirements = driver.Requirements{Version: 13000, Release: "580", Capability: 75, MemoryBytes: 2 << 30}
+var Requirements = driver.Requirements{Version: 12040, Release: "550", Capability: 75, MemoryBytes: 2 << 30}
 
 // Any is the index of no device in particular.
 const Any = -1

@@ -53,7 +53,7 @@ func TestOpen_GPUReasons(t *testing.T) {
 	}{
 		{"no driver", noGPU, "cuda", []string{"an NVIDIA driver"}},
 		{"no kernels", &gpus{noGPU.driver, func() ([][]byte, error) { return kernels.Split(nil) }}, "cuda", []string{"no CUDA code"}},
-		{"an old driver", machine(sim.Config{Version: 12040, Devices: []sim.GPU{old}}), "cuda", []string{"CUDA 13.0 (release 580 or newer)", "CUDA 12.4"}},
+		{"an old driver", machine(sim.Config{Version: 12020, Devices: []sim.GPU{old}}), "cuda", []string{"CUDA 12.4 (release 550 or newer)", "CUDA 12.2"}},
 		{"an old card", machine(sim.Config{Version: 13000, Devices: []sim.GPU{old, old}}), "cuda", []string{"0: Old", "1: Old", "compute capability 7.5", "6.1"}},
 		{"a taken card", machine(sim.Config{Version: 13000, Devices: []sim.GPU{old, taken}}), "cuda", []string{"Taken", "exclusive mode", "CUDA_ERROR_DEVICE_UNAVAILABLE"}},
 		{"a missing kernel", machine(sim.Config{Version: 13000, Devices: []sim.GPU{{Name: "New", MemoryBytes: 16 << 30, Capability: 120, SMCount: 1}}}), "cuda:0", []string{"New", "kernel \"", "CUDA_ERROR_NOT_FOUND"}},

@@ -36,6 +36,7 @@ wheels() {
         flock 9
         [ ! -e "$folder/complete" ] || exit 0
         rm -rf "$folder"
+        python3 -m pip --version >/dev/null || { echo "the CUDA compilers come through pip, which python3 lacks; CUDA=0 builds without kernels" >&2; exit 1; }
         python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-deps --no-compile --target "$folder" "$@"
         touch "$folder/complete"
     ) 9>"$cache/cuda/lock"

@@ -3,6 +3,8 @@ package kernels_test
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -217,6 +219,31 @@ func TestSplit(t *testing.T) {
 		if _, err := kernels.Split(data); err == nil {
 			t.Errorf("%s: want an error", name)
 		}
+	}
+}
+
+// Goal: what is embedded is whole. Method: one fatbin for each unit that is not for tests alone.
+func TestFile(t *testing.T) {
+	file := kernels.File()
+	if file == nil {
+		t.Skip("built without CUDA code")
+	}
+	images, err := kernels.Split(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	units := 0
+	err = filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".cu" && !strings.HasPrefix(entry.Name(), "unit_") {
+			units++
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(images) != units && units > 0 { // on a card's machine there are no sources
+		t.Errorf("want a fatbin for each of %d units, got %d: make builds them", units, len(images))
 	}
 }
 

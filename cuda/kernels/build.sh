@@ -80,6 +80,8 @@ key() {
 # compile makes KEY.ARCH.ptx, .cubin and .log (what ptxas says) of one unit and architecture. It is run by xargs.
 compile() {
     local unit=$1 key=$2 arch=$3 what=$4 to=$objects/$2.$3
+    exec 9>"$to.lock" # two builds at once do not compile the same twice
+    flock 9
     if [ ! -e "$to.ptx" ]; then
         cd "$here"
         if [ "$TOOLKIT" = 12.9 ]; then

@@ -26,7 +26,7 @@ type values interface {
 	residents(ctx context.Context, p *partition) error
 	// upload copies the witness to the partition's block.
 	upload(ctx context.Context, p *partition) error
-	// evaluate fills the rows on the device, in bit-reversed order, and has checked every row when it returns.
+	// evaluate fills the rows on the device and has checked every row when it returns.
 	evaluate(ctx context.Context, p *partition) error
 	// publicInputs are the inputs with the leading one.
 	publicInputs() []fr.Element

@@ -48,7 +48,7 @@ type family[P comparable] struct {
 	mul       func(p *P, k *big.Int) P
 	encode    func(dst []byte, p *P)
 	decode    func(src []byte, p *P) error // the reference's; may be nil
-	outside   func() P                     // on the curve, of another order
+	outside   func(from uint64) P          // on the curve, of another order: the first with x of `from` or more
 	bytes     int
 }
 

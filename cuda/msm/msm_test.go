@@ -2,6 +2,7 @@ package msm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/cuda/kerneltest"
+	"github.com/sealc2/sealc2/engine/status"
 )
 
 // Goal: sums equal gnark-crypto's multi-exponentiation for every kind of input, and however a plan cuts the work.
@@ -429,4 +431,44 @@ func TestSum_LargeBucket(t *testing.T) {
 	points := groupG1.pointsOf(rng, n, false)
 	in := Input{Points: kerneltest.Put(t, points), Sections: []Section{{Count: n, Kind: kerneltest.Put(t, c.kind), Bits: kerneltest.Put(t, c.bits), Points: n}}}
 	groupG1.compare(t, m, planned(t, m, Shape{Curve: G1, Points: n, Ones: n, Variables: n}), in, points, c.values())
+}
+
+// Goal: an input that is not what was planned is refused by value, before the device or by its kernels, and the next sum is
+// right. Method: one of each kind.
+func TestSum_Refuses(t *testing.T) {
+	m := newSummer(t)
+	rng := rand.New(rand.NewPCG(6, 0))
+	const n = 40
+	points, scalars := groupG1.pointsOf(rng, n, false), randomScalars(rng, n)
+	plain := planned(t, m, Shape{Curve: G1, Points: n, Scalars: n})
+	listed := planned(t, m, Shape{Curve: G1, Points: n, Scalars: n, Ones: 3, Variables: n})
+	other := *plain
+	other.target.SMs++
+	in := Input{Points: kerneltest.Put(t, points), Scalars: kerneltest.Put(t, scalars), Count: n}
+	ones := Section{Count: n, Kind: kerneltest.Put(t, []uint64{0}), Bits: kerneltest.Put(t, []uint64{^uint64(0)}), Points: n}
+	for _, c := range []struct {
+		name string
+		plan *Plan
+		in   Input
+		at   driver.Ptr
+	}{
+		{"more scalars", plain, Input{Points: in.Points, Scalars: in.Scalars, Count: n + 1}, 0},
+		{"sections", plain, Input{Points: in.Points, Sections: []Section{ones}}, 0},
+		{"more ones", listed, Input{Points: in.Points, Sections: []Section{ones}}, 0},
+		{"more variables", listed, Input{Points: in.Points, Sections: []Section{{Count: n + 1, Points: n + 1}}}, 0},
+		{"more points", listed, Input{Points: in.Points, Sections: []Section{{Count: 30, Points: 30, Kind: ones.Kind}, {Count: 30, Points: 30, Kind: ones.Kind}}}, 0},
+		{"another card", &other, in, 0},
+		{"scratch", plain, in, 8},
+	} {
+		scratch := kerneltest.Memory(t, c.plan.Bytes+alignment)
+		_, err := m.SumG1(background(), kerneltest.Stream(t), c.plan, c.in, scratch+c.at)
+		var e *status.Error
+		if !errors.As(err, &e) || e.Kind != status.Internal || e.Want == "" || e.Got == "" {
+			t.Errorf("%s: want an error with what was wanted and got, got %v", c.name, err)
+		}
+	}
+	if _, err := m.SumG2(background(), kerneltest.Stream(t), plain, in, kerneltest.Memory(t, plain.Bytes)); err == nil {
+		t.Error("a plan for G1 in a sum over G2: want an error")
+	}
+	groupG1.check(t, m, plain, points, scalars)
 }

@@ -31,10 +31,19 @@ func (c Curve) elementBytes() int64 { return [...]int64{48, 96}[c] }
 func (c Curve) PointBytes() int64 { return 2 * c.elementBytes() }
 
 // Geometry of the tree's kernels; cuda/kernels/tuning/msm.cuh has the same numbers.
-var (
-	treeThreads    = [curveCount]int{128, 64}
-	backwardBlocks = [curveCount]int{4, 4} // a multiprocessor
-)
+var backwardBlocks = [curveCount]int{4, 4} // a multiprocessor
+
+// treeThreads is a block of the tree's kernels: for G2 half as large where shared memory is small.
+func (c Card) treeThreads(curve Curve) int {
+	switch {
+	case curve == G1:
+		return 128
+	case c.SharedBytes < 96<<10:
+		return 32
+	default:
+		return 64
+	}
+}
 
 const (
 	digitItems        = 4
@@ -185,7 +194,7 @@ func (p *Plan) groups() [][]window {
 
 // wave is the number of threads of backward that run at once.
 func (p *Plan) wave() int {
-	return p.target.SMs * backwardBlocks[p.Curve] * treeThreads[p.Curve]
+	return p.target.SMs * backwardBlocks[p.Curve] * p.target.treeThreads(p.Curve)
 }
 
 func roundUp[T int | int64](x, to T) T { return (x + to - 1) / to * to }
@@ -255,7 +264,7 @@ func (p *Plan) lay() {
 	p.pairs = max((p.entries+p.Ones)/2, run) + 1
 	p.slots = roundUp(max(p.entries+p.Ones, 2*run), 32) + 32*(maxRounds+1)
 	p.area = run + 32
-	block := treeThreads[p.Curve]
+	block := p.target.treeThreads(p.Curve)
 	p.threads = p.pairs/maxSteps + p.wave() + 2*block
 
 	at := int64(0)

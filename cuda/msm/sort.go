@@ -40,7 +40,7 @@ func (r *run) sortEven(j *sortJob, threads int) ([]uint32, error) {
 	if err := r.stream.Fill32(filled, 0, int64(j.partitions)); err != nil {
 		return nil, err
 	}
-	r.args.Reset().Ptr(j.digits).Ptr(r.index).U32(uint32(r.n)).Struct(unsafe.Pointer(j.windows), int(unsafe.Sizeof(*j.windows))).U32(0).
+	r.args.Reset().Ptr(j.digits).Ptr(r.index).U32(uint32(r.n)).Struct(unsafe.Pointer(j.windows), int(unsafe.Sizeof(*j.windows))).
 		U32(uint32(j.widest)).Ptr(filled).U32(uint32(room)).Ptr(entries).Ptr(control)
 	if err := r.launchRows(r.sort.scatterEven, r.spread(r.n, threads*evenItems, 64), len(j.group), threads, evenShared(threads, j.widest)); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (r *run) sortCounted(j *sortJob) ([]uint32, error) {
 	if err := r.stream.Fill32(counts, 0, int64(j.partitions+1)); err != nil {
 		return nil, err
 	}
-	r.args.Reset().Ptr(j.digits).U32(uint32(r.n)).Struct(unsafe.Pointer(j.windows), int(unsafe.Sizeof(*j.windows))).U32(0).U32(uint32(j.widest)).Ptr(counts)
+	r.args.Reset().Ptr(j.digits).U32(uint32(r.n)).Struct(unsafe.Pointer(j.windows), int(unsafe.Sizeof(*j.windows))).U32(uint32(j.widest)).Ptr(counts)
 	if err := r.launchRows(r.sort.countPartitions, r.spread(r.n, 8192, 2), len(j.group), 1024, 4*j.widest); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (r *run) sortCounted(j *sortJob) ([]uint32, error) {
 		return nil, err
 	}
 	threads := r.scatterThreads(len(j.group), j.widest)
-	r.args.Reset().Ptr(j.digits).Ptr(r.index).U32(uint32(r.n)).Struct(unsafe.Pointer(j.windows), int(unsafe.Sizeof(*j.windows))).U32(0).
+	r.args.Reset().Ptr(j.digits).Ptr(r.index).U32(uint32(r.n)).Struct(unsafe.Pointer(j.windows), int(unsafe.Sizeof(*j.windows))).
 		U32(uint32(j.widest)).Ptr(places).Ptr(r.at(at.entries)).U32(uint32(r.entries)).Ptr(control)
 	if err := r.launchRows(r.sort.scatterEntries, r.spread(r.n, threads*scatterItems, 64), len(j.group), threads, scatterShared(threads, j.widest)); err != nil {
 		return nil, err

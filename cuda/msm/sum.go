@@ -322,7 +322,7 @@ func (r *run) rounds(buckets, ones int, perRound []int) error {
 // addPairs adds `count` pairs into slots from slot on.
 func (r *run) addPairs(count, slot int, first bool) error {
 	at, t := &r.Plan.at, &r.tree[r.Curve]
-	block := treeThreads[r.Curve]
+	block := r.target.treeThreads(r.Curve)
 	// Whole waves of threads, each with at most maxSteps pairs.
 	waves := (count + r.wave()*maxSteps - 1) / (r.wave() * maxSteps)
 	steps := (count + r.wave()*waves - 1) / (r.wave() * waves)
@@ -350,7 +350,7 @@ func (r *run) addPairs(count, slot int, first bool) error {
 	r.trace("invert")
 	r.args.Reset().Ptr(r.points).Ptr(pool).U32(uint32(r.Points)).Ptr(pairs).U32(uint32(count)).Ptr(prefixes).Ptr(totals).
 		U32(uint32(slot)).U32(uint32(steps)).U32(uint32(threads))
-	if err := r.launch(t.backward, threads/block, block, int(backwardShared(r.Curve))); err != nil {
+	if err := r.launch(t.backward, threads/block, block, int(r.target.backwardShared(r.Curve))); err != nil {
 		return err
 	}
 	if first {

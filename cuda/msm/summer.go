@@ -66,7 +66,7 @@ func New(device *driver.Device, find func(name string) (driver.Kernel, error)) (
 		}
 	}
 	for c := range curveCount {
-		if err := m.tree[c].backward.AllowShared(backwardShared(c)); err != nil {
+		if err := m.tree[c].backward.AllowShared(m.card.backwardShared(c)); err != nil {
 			return nil, err
 		}
 		if err := m.tree[c].sumList.AllowShared(sumListShared(c)); err != nil {
@@ -98,8 +98,10 @@ func (m *Summer) Card() Card { return m.card }
 func (m *Summer) Close() error { return m.pinned.Close() }
 
 // backwardShared is two pairs of points a thread; sumListShared a point in xyzz.
-func backwardShared(c Curve) uint32 { return uint32(2 * 4 * c.elementBytes() * int64(treeThreads[c])) }
-func sumListShared(c Curve) uint32  { return uint32(4 * c.elementBytes() * totalThreads) }
+func (c Card) backwardShared(curve Curve) uint32 {
+	return uint32(2 * 4 * curve.elementBytes() * int64(c.treeThreads(curve)))
+}
+func sumListShared(c Curve) uint32 { return uint32(4 * c.elementBytes() * totalThreads) }
 
 // Section is a run of variables in the order of their points. Bitmaps are in device memory, 64-bit words, bit i in word i/64 at
 // place i%64.

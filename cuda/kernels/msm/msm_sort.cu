@@ -24,9 +24,8 @@ extern "C" __global__ void __launch_bounds__(256) msm_write_digits(const Fr* sca
 }
 SEALC2_KERNEL(msm_write_digits);
 
-extern "C" __global__ void __launch_bounds__(1024) msm_count_partitions(const uint32_t* digits, uint32_t count, Windows windows, uint32_t first_window,
-                                                                        uint32_t partitions, uint32_t* counts) {
-    count_partitions(digits, count, windows, first_window, partitions, counts);
+extern "C" __global__ void __launch_bounds__(1024) msm_count_partitions(const uint32_t* digits, uint32_t count, Windows windows, uint32_t partitions, uint32_t* counts) {
+    count_partitions(digits, count, windows, partitions, counts);
 }
 SEALC2_KERNEL(msm_count_partitions);
 
@@ -36,16 +35,16 @@ extern "C" __global__ void __launch_bounds__(1024) msm_scan_rows(uint32_t* count
 SEALC2_KERNEL(msm_scan_rows);
 
 extern "C" __global__ void __launch_bounds__(scatter_threads, 1) msm_scatter_entries(const uint32_t* digits, const uint32_t* index, uint32_t count,
-                                                                                     Windows windows, uint32_t first_window, uint32_t partitions,
+                                                                                     Windows windows, uint32_t partitions,
                                                                                      uint32_t* places, uint2* entries, uint32_t capacity, uint32_t* control) {
-    scatter_entries(digits, index, count, windows, first_window, partitions, places, entries, capacity, control);
+    scatter_entries(digits, index, count, windows, partitions, places, entries, capacity, control);
 }
 SEALC2_KERNEL(msm_scatter_entries);
 
 extern "C" __global__ void __launch_bounds__(even_threads, 1) msm_scatter_even(const uint32_t* digits, const uint32_t* index, uint32_t count,
-                                                                                  Windows windows, uint32_t first_window, uint32_t partitions,
+                                                                                  Windows windows, uint32_t partitions,
                                                                                   uint32_t* filled, uint32_t room, uint2* entries, uint32_t* control) {
-    scatter_even(digits, index, count, windows, first_window, partitions, filled, room, entries, control);
+    scatter_even(digits, index, count, windows, partitions, filled, room, entries, control);
 }
 SEALC2_KERNEL(msm_scatter_even);
 

@@ -81,12 +81,12 @@ SEALC2_DEVICE void write_digits(const Fr* scalars, const uint32_t* index, uint32
 }
 
 // count_partitions adds to counts[partition] the digits of window blockIdx.y.
-SEALC2_DEVICE void count_partitions(const uint32_t* digits, uint32_t count, const Windows& windows, uint32_t first_window,
-                                    uint32_t partitions, uint32_t* counts) {
+SEALC2_DEVICE void count_partitions(const uint32_t* digits, uint32_t count, const Windows& windows, uint32_t partitions,
+                                    uint32_t* counts) {
     SEALC2_SHARED(uint32_t, local);
-    const uint32_t low = windows.low_bits, w = first_window + blockIdx.y;
+    const uint32_t low = windows.low_bits, w = blockIdx.y;
     digits += size_t(w) * count;
-    counts += (windows.window[w].bucket - windows.window[first_window].bucket) >> low;
+    counts += windows.window[w].bucket >> low;
     for (uint32_t p = threadIdx.x; p < partitions; p += blockDim.x) local[p] = 0;
     __syncthreads();
     constexpr int ahead = 8;
@@ -147,14 +147,14 @@ SEALC2_DEVICE uint32_t scan_shared(uint32_t* words, uint32_t count, uint32_t* su
 // scatter_entries writes the entries of window blockIdx.y to their partitions. A tile's entries are put in order in
 // shared memory, so that those of a partition leave as one run. places[partition] is where the next one goes; index gives
 // the points' numbers where it is not null. Shared memory: a tile of entries, two words a partition.
-SEALC2_DEVICE void scatter_entries(const uint32_t* digits, const uint32_t* index, uint32_t count, const Windows& windows, uint32_t first_window,
-                                   uint32_t partitions, uint32_t* places, uint2* entries, uint32_t capacity, uint32_t* control) {
+SEALC2_DEVICE void scatter_entries(const uint32_t* digits, const uint32_t* index, uint32_t count, const Windows& windows, uint32_t partitions,
+                                   uint32_t* places, uint2* entries, uint32_t capacity, uint32_t* control) {
     SEALC2_SHARED(uint2, staged);
     __shared__ uint32_t sums[max_warps + 1];
-    const uint32_t tile = blockDim.x * scatter_items, low = windows.low_bits, w = first_window + blockIdx.y;
+    const uint32_t tile = blockDim.x * scatter_items, low = windows.low_bits, w = blockIdx.y;
     uint32_t* const start = reinterpret_cast<uint32_t*>(staged + tile);
     uint32_t* const place = start + partitions;
-    const uint32_t bucket = windows.window[w].bucket - windows.window[first_window].bucket;
+    const uint32_t bucket = windows.window[w].bucket;
     digits += size_t(w) * count;
     places += bucket >> low;
     for (uint32_t at = blockIdx.x * tile; at < count; at += gridDim.x * tile) {
@@ -200,15 +200,15 @@ SEALC2_DEVICE void scatter_entries(const uint32_t* digits, const uint32_t* index
 // and the host does it again by scatter_entries. What counts is the length of runs: an H200 takes some 33 G of them a second,
 // however short. So tiles are as large as shared memory holds at a word an entry: place in the tile, low bits, sign.
 // Shared memory: a word an entry of the tile, two and a half a partition, and half a word.
-SEALC2_DEVICE void scatter_even(const uint32_t* digits, const uint32_t* index, uint32_t count, const Windows& windows, uint32_t first_window,
-                                uint32_t partitions, uint32_t* filled, uint32_t room, uint2* entries, uint32_t* control) {
+SEALC2_DEVICE void scatter_even(const uint32_t* digits, const uint32_t* index, uint32_t count, const Windows& windows, uint32_t partitions,
+                                uint32_t* filled, uint32_t room, uint2* entries, uint32_t* control) {
     SEALC2_SHARED(uint32_t, staged);
     __shared__ uint32_t sums[max_warps + 1];
     constexpr int place_bits = 15;
-    const uint32_t tile = blockDim.x * even_items, low = windows.low_bits, low_mask = (1u << low) - 1, w = first_window + blockIdx.y;
+    const uint32_t tile = blockDim.x * even_items, low = windows.low_bits, low_mask = (1u << low) - 1, w = blockIdx.y;
     uint32_t *const next = staged + tile, *const place = next + partitions;
     uint16_t* const start = reinterpret_cast<uint16_t*>(place + partitions);
-    const uint32_t bucket = windows.window[w].bucket - windows.window[first_window].bucket, first = bucket >> low;
+    const uint32_t bucket = windows.window[w].bucket, first = bucket >> low;
     digits += size_t(w) * count;
     entries += size_t(first) * room;
     const uint32_t each = (partitions + blockDim.x - 1) / blockDim.x;

@@ -26,7 +26,12 @@ struct TreeG1 {
     static constexpr int threads = 128, forward_blocks = 5, backward_blocks = 4;
 };
 struct TreeG2 {
-    static constexpr int threads = 64, forward_blocks = 4, backward_blocks = 4;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800 // 64 KiB of shared memory
+    static constexpr int threads = 32;
+#else
+    static constexpr int threads = 64;
+#endif
+    static constexpr int forward_blocks = 4, backward_blocks = 4;
 };
 constexpr int invert_threads = 32;
 constexpr int total_threads = 128; // of a block of sum_list

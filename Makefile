@@ -5,6 +5,11 @@
 # make device-bundle  tests and measurements for a machine with a GPU and its driver: build/device.tar.gz, see tests/device/run.sh
 # make wheel      a Python wheel with the library inside, into build/wheel/; test-wheel: each Python from 3.9 to 3.13 that is there
 # make install    PREFIX=/usr/local, DESTDIR= for packagers
+# make release    as make, with machine code for every kind of GPU: minutes the first time, then only what has changed
+#
+# GPU code: CUDA=0 leaves it out. CUDA_ARCHS="90" are the compute capabilities that get machine code, by default those
+# of the GPUs of this machine (without one: 90), and CUDA_PTX those of which the PTX goes along: later GPUs compile it when a
+# process starts. The compilers are fetched: cuda/kernels/build.sh.
 #
 # Needs Go, gcc, python3. SEALC2_PARAMS names the folder for development parameters, kept between clones.
 
@@ -26,17 +31,35 @@ VERSION := $(shell sed -n 's/^\#define SEALC2_VERSION "\(.*\)"/\1/p' include/sea
 CACHE := $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/sealc2
 SEALC2_PARAMS ?= $(CACHE)/params
 
+CUDA ?= 1
+CUDA_ARCHS ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -u | tr '\n' ' '),90)
+CUDA_PTX ?= $(CUDA_ARCHS)
+CUDA_TOOLKIT ?= 12.9
+FATBIN := cuda/kernels/image/kernels.fatbin
+
 # Go's build cache does not see the headers and the version script: their hash makes it look again.
 FACE := $(shell cat include/*.h capi/*.h capi/exports.map | sha256sum | cut -c1-16)
 FACE_CFLAGS := -O2 -g -Wno-deprecated-declarations -DSEALC2_FACE=0x$(FACE)
 # Go asks git for the revision, and fails where git refuses the folder.
 GOFLAGS_BUILD := -trimpath -buildvcs=$(shell git status --porcelain >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: all lib shims cli params params-demo demo test vet test-go test-python test-long fuzz test-rust test-race conformance bench device-bundle wheel test-wheel install clean
+.PHONY: all release kernels lib shims cli params params-demo demo test vet test-go test-python test-long fuzz test-rust test-race conformance bench device-bundle wheel test-wheel install clean
 
 all: lib shims cli
 
-lib:
+# The lists of cuda/kernels/build.sh: every architecture that sealc2 runs on; the others take the code of a smaller number, or PTX.
+release:
+	@$(MAKE) --no-print-directory CUDA_ARCHS="75 80 86 89 90 100 120" CUDA_PTX="90 120" all
+
+# Embedded by the build where it is there. build.sh compiles what its cache does not have.
+kernels:
+ifeq ($(CUDA),0)
+	@rm -f $(FATBIN)
+else
+	@TOOLKIT="$(CUDA_TOOLKIT)" ARCHS="$(strip $(CUDA_ARCHS))" PTX="$(strip $(CUDA_PTX))" cuda/kernels/build.sh $(FATBIN)
+endif
+
+lib: kernels
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=1 CGO_CFLAGS="$(FACE_CFLAGS)" $(GO) build $(GOFLAGS_BUILD) -buildmode=c-shared \
 	  -ldflags "-extldflags '-Wl,--version-script=$(CURDIR)/capi/exports.map -Wl,-soname,libsealc2.so'" -o $(LIB) ./capi
@@ -51,7 +74,7 @@ $(BUILD)/libsealc2-%.so: capi/shims/%.c capi/shims/raw.h include/sealc2_s2.h inc
 	  -Wl,--version-script=$(BUILD)/$*.map -Wl,-soname,$(notdir $@) -Wl,-rpath,'$$ORIGIN' -Wl,-z,defs
 	@rm -f $(BUILD)/$*.map
 
-cli:
+cli: kernels
 	@mkdir -p $(BUILD)
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_BUILD) -o $(CLI) ./bindings/cli
 
@@ -125,4 +148,4 @@ install: all
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' bindings/c/sealc2.pc.in > "$(DESTDIR)$(PREFIX)/lib/pkgconfig/sealc2.pc"
 
 clean:
-	rm -rf $(BUILD)
+	rm -rf $(BUILD) $(FATBIN)

@@ -156,20 +156,30 @@ if [ -n "$bad" ]; then
     [ -n "${ALLOW_SPILLS-}" ] || exit 1
 fi
 
-new=$(mktemp -d)
-trap 'rm -rf "$new"' EXIT
-for unit in "${units[@]}"; do
-    images=()
+# pack makes the fatbin of one unit, which takes seconds where it is made as small as can be, and so is kept as well.
+pack() {
+    local unit=$1 to=$2 images=() arch
     for arch in "${archs[@]}"; do images+=("elf:$arch:$objects/${keys[$unit]}.$arch.cubin"); done
     for arch in "${ptx[@]}"; do images+=("ptx:$arch:$objects/${keys[$unit]}.$arch.ptx"); done
     if [ "$TOOLKIT" = 12.9 ]; then
-        python3 "$here/toolkit.py" fatbin "$NVFATBIN" "$new/unit" "${images[@]}"
+        python3 "$here/toolkit.py" fatbin "$NVFATBIN" "$to.$$" "${images[@]}"
     else
         mapfile -t images < <(printf '%s\n' "${images[@]}" | sed 's/\([^:]*\):\([^:]*\):\(.*\)/--image3=kind=\1,sm=\2,file=\3/')
-        fatbinary -64 --compress-mode=size --create="$new/unit" "${images[@]}"
+        fatbinary -64 --compress-mode=size --create="$to.$$" "${images[@]}"
     fi
-    cat "$new/unit" >>"$new/all"
+    mv "$to.$$" "$to"
+}
+
+new=$(mktemp)
+trap 'rm -f "$new"' EXIT
+for unit in "${units[@]}"; do
+    packed=$objects/$(echo "${keys[$unit]} ${archs[*]} ptx ${ptx[*]-}" | sha256sum | cut -c1-32).fatbin
+    [ -e "$packed" ] || pack "$unit" "$packed"
+    touch "$packed"
+    cat "$packed" >>"$new"
 done
-mv "$new/all" "$out"
+chmod 644 "$new"
+# Where nothing changes the file stays as it is, and Go builds nothing again.
+cmp -s "$new" "$out" || cp "$new" "$out"
 find "$objects" -type f -mtime +30 -delete
 echo "$out: ${#units[@]} units for ${archs[*]}, PTX ${ptx[*]-none}, $(stat -c %s "$out") bytes"

@@ -209,7 +209,7 @@ func TestLost_Twice(t *testing.T) {
 	}
 	before := api.Counts().Total
 	_, err = prove(t.Context(), b, c.v, false)
-	if status.KindOf(err) != status.NoDevice || !strings.Contains(err.Error(), "cuda:0 is lost") || api.Counts().Total != before {
+	if status.KindOf(err) != status.NoDevice || !strings.Contains(err.Error(), "cuda:0 is lost to this process") || api.Counts().Total != before {
 		t.Errorf("after the last loss: %v", err)
 	}
 	if err := b.Close(); err != nil {

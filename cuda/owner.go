@@ -32,7 +32,9 @@ type request struct {
 	reply chan error
 }
 
-// lossLimit is how many contexts may die in a row before the device is given up.
+// lossLimit is how many contexts may die in a row before the device is given up. A context that an illegal access or
+// instruction has killed stays so for the whole process, says the driver's manual; making another then fails, and that is
+// the end of it too.
 const lossLimit = 2
 
 // start opens the device on its new goroutine.
@@ -136,7 +138,7 @@ func (o *owner) serve(r request) error {
 
 // giveUp makes a loss final.
 func (o *owner) giveUp(cause error) error {
-	o.lost = status.Wrap(status.NoDevice, "cuda.owner", fmt.Sprintf("device %s is lost", o.config.name()), cause)
+	o.lost = status.Wrap(status.NoDevice, "cuda.owner", fmt.Sprintf("device %s is lost to this process; a new one may get it back", o.config.name()), cause)
 	o.config.log("error", "%v", o.lost)
 	return o.lost
 }

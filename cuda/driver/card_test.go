@@ -88,8 +88,8 @@ func TestCard(t *testing.T) {
 
 }
 
-// Goal: a kernel that Warm has put on the device is launched behind queued work without waiting for it, though it never ran; the
-// launch of one that was not waits, which is why there is Warm.
+// Goal: a kernel that was looked up is launched behind queued work without waiting for it, though it never ran, with Warm and
+// without.
 func TestCard_Warm(t *testing.T) {
 	path := os.Getenv("SEALC2_TEST_FATBIN")
 	if os.Getenv("SEALC2_TEST_DEVICE") != "cuda" || path == "" {
@@ -125,8 +125,10 @@ func TestCard_Warm(t *testing.T) {
 		t.Logf("launch of %s: %v, the queue went on for %v", k.Name(), took[k.Name()], time.Since(begin))
 		check(t, other.Synchronize(t.Context()))
 	}
-	if took[warm.Name()] > 2*time.Millisecond {
-		t.Errorf("a warmed kernel's launch took %v", took[warm.Name()])
+	for name, d := range took {
+		if d > 2*time.Millisecond {
+			t.Errorf("the first launch of %s took %v", name, d)
+		}
 	}
 	check(t, errors.Join(s.Close(), other.Close(), a.Close(), l.Close()))
 }

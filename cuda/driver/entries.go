@@ -101,7 +101,7 @@ var entries = [EntryCount]entry{
 	LibraryLoadData:             {[]string{"cuLibraryLoadData"}, Plain},
 	LibraryUnload:               {[]string{"cuLibraryUnload"}, Stalling},
 	LibraryGetKernel:            {[]string{"cuLibraryGetKernel"}, Plain},
-	KernelGetFunction:           {[]string{"cuKernelGetFunction"}, Plain},
+	KernelGetFunction:           {[]string{"cuKernelGetFunction"}, Stalling}, // puts the kernel on the device
 	FuncLoad:                    {[]string{"cuFuncLoad"}, Stalling},
 	FuncGetAttribute:            {[]string{"cuFuncGetAttribute"}, Plain},
 	FuncSetAttribute:            {[]string{"cuFuncSetAttribute"}, Plain},

@@ -101,8 +101,8 @@ func (l *Library) Kernel(name string) (Kernel, error) {
 	return k, nil
 }
 
-// Warm puts kernels onto the device, which their first launch would do otherwise, stopping everything. It is for the
-// time before the device is used.
+// Warm makes sure that kernels are on the device; otherwise their first launch might put them there, stopping everything.
+// Looking them up already does so with the drivers that were tried. It is for the time before the device is used.
 func (l *Library) Warm(kernels ...Kernel) error {
 	for _, k := range kernels {
 		if k.warm.Load() {

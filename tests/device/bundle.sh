@@ -24,6 +24,7 @@ mkdir -p "$out/cuda/nvml" # NVML is reached through cgo
 CGO_ENABLED=1 CGO_CFLAGS="-O2 -Wno-deprecated-declarations" go test -c -trimpath -ldflags '-s -w' -o "$out/bin/nvml.test" ./cuda/nvml
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$out/bin/sealc2" ./bindings/cli
 cp -r tests/vectors tests/params.sh "$out/tests/"
+cp -r cuda/kernels/tuning "$out/cuda/kernels/" # tests compare numbers with them
 cp tests/device/run.sh go.mod "$out/"
 tar -C "$(dirname "$out")" -czf "$out.tar.gz" "$(basename "$out")"
 bytes=$(stat -c %s "$out.tar.gz")

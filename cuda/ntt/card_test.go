@@ -105,17 +105,30 @@ func TestTransforms_Full(t *testing.T) {
 		if !slices.Equal(kerneltest.Get[fr.Element](t, vectors[i], n), polynomials[i]) {
 			t.Fatalf("coset %v: the way back leads elsewhere", i == 1)
 		}
-		run(tr.Forward(s, vectors[i], largeLog, false))
 	}
-	a, b := kerneltest.Get[fr.Element](t, vectors[0], n), kerneltest.Get[fr.Element](t, vectors[1], n)
-	products := make([]fr.Element, n)
-	for i := range products {
-		products[i].Mul(&a[i], &b[i])
+	var rows [3][]fr.Element
+	rows[0], rows[1], rows[2] = parallelVector(t, 5, n), parallelVector(t, 6, n), make([]fr.Element, n)
+	for i := range rows[2] {
+		rows[2][i].Mul(&rows[0][i], &rows[1][i])
 	}
-	vectors[2] = kerneltest.Put(t, products)
-	run(tr.Inverse(s, vectors[2], largeLog, false))
-	polynomials[2] = kerneltest.Get[fr.Element](t, vectors[2], n)
-	kerneltest.Copy(t, vectors[2], products)
+	root, err := fft.Generator(uint64(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vectors[2] = kerneltest.Memory(t, int64(n)*elementBytes)
+	for i, v := range vectors {
+		kerneltest.Copy(t, v, rows[i])
+		run(tr.Interpolate(s, v, largeLog))
+		polynomials[i] = kerneltest.Get[fr.Element](t, v, n)
+		for _, row := range []int{0, 1, n / 3, n - 1} {
+			var x fr.Element
+			x.Exp(root, big.NewInt(int64(row)))
+			if got := at(polynomials[i], &x); got != rows[i][row] {
+				t.Fatalf("row %d: want %s, got %s", row, rows[i][row].String(), got.String())
+			}
+		}
+		kerneltest.Copy(t, v, rows[i])
+	}
 	run(tr.Quotient(s, vectors[0], vectors[1], vectors[2], largeLog))
 	h := kerneltest.Get[fr.Element](t, vectors[1], n)
 	if !h[n-1].IsZero() {
@@ -157,11 +170,22 @@ func BenchmarkTransforms(b *testing.B) {
 	}
 	for i, p := range passesOf(largeLog) {
 		levels := tileLog - p.columns
-		b.Run(fmt.Sprintf("pass=%d,levels=%d", i, levels), func(b *testing.B) {
-			w := kerneltest.Work{Multiplications: float64(n) / 2 * float64(levels), Bytes: float64(n * 2 * elementBytes)}
+		w := kerneltest.Work{Multiplications: float64(n) / 2 * float64(levels), Bytes: float64(n * 2 * elementBytes)}
+		b.Run(fmt.Sprintf("forward/pass=%d,levels=%d", i, levels), func(b *testing.B) {
 			kerneltest.Timed(b, s, w, func() error { return tr.forwardPasses(s, v[0], []pass{p}, true, 0) })
 		})
+		b.Run(fmt.Sprintf("inverse/pass=%d,levels=%d", i, levels), func(b *testing.B) {
+			kerneltest.Timed(b, s, w, func() error { return tr.inversePasses(s, v[0], []pass{p}, true, &finish{}) })
+		})
 	}
+	b.Run("natural", func(b *testing.B) {
+		w := transformCost(largeLog, false)
+		kerneltest.Timed(b, s, w, func() error { return tr.naturalPasses(s, v[0], largeLog, &finish{}) })
+	})
+	b.Run(fmt.Sprintf("natural/first,levels=%d", naturalLevels), func(b *testing.B) {
+		w := kerneltest.Work{Multiplications: float64(n) / 2 * naturalLevels, Bytes: float64(n * 2 * elementBytes)}
+		kerneltest.Timed(b, s, w, func() error { return tr.naturalFirst(s, v[0], largeLog) })
+	})
 	plain, coset := transformCost(largeLog, false), transformCost(largeLog, true)
 	b.Run("quotient", func(b *testing.B) {
 		// One multiplication for the product, two for the scales, and the other factor and c read.

@@ -283,14 +283,19 @@ func (t *Transforms) inversePasses(s *driver.Stream, v driver.Ptr, list []pass, 
 func (t *Transforms) naturalPasses(s *driver.Stream, v driver.Ptr, log int, f *finish) error {
 	list := t.natural[log]
 	if log >= tileLog {
-		first := list[len(list)-1]
 		list = list[:len(list)-1]
-		t.begin(v, first, false)
-		if err := s.Launch(t.inverseNatural, driver.Dim{X: 1 << (log - tileLog)}, driver.Dim{X: 2 * tileThreads}, 2*sharedBytes, &t.args); err != nil {
+		if err := t.naturalFirst(s, v, log); err != nil {
 			return err
 		}
 	}
 	return t.inversePasses(s, v, list, false, f)
+}
+
+// naturalFirst queues the first of those passes for transforms that are not smaller than a tile.
+func (t *Transforms) naturalFirst(s *driver.Stream, v driver.Ptr, log int) error {
+	list := t.natural[log]
+	t.begin(v, list[len(list)-1], false)
+	return s.Launch(t.inverseNatural, driver.Dim{X: 1 << (log - tileLog)}, driver.Dim{X: 2 * tileThreads}, 2*sharedBytes, &t.args)
 }
 
 // begin starts the arguments of a pass with those that all have.

@@ -7,7 +7,9 @@ import (
 	"math/big"
 	"math/bits"
 	"math/rand/v2"
+	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -147,6 +149,17 @@ func TestPasses(t *testing.T) {
 				t.Fatalf("2^%d: %d levels", log, above)
 			}
 		}
+	}
+}
+
+// Goal: this package's tile is the kernels'.
+func TestTuning(t *testing.T) {
+	text, err := os.ReadFile("../kernels/tuning/ntt.cuh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("#define SEALC2_NTT_TILE_LOG %d\n", tileLog); !strings.Contains(string(text), want) {
+		t.Fatalf("want %q in the file", want)
 	}
 }
 

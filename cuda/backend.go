@@ -20,6 +20,7 @@ type Config struct {
 	Images      [][]byte // of the kernels
 	Index       int      // of the device
 	MemoryBytes int64    // what the backend may take of the device's memory; 0: what is free at the start, less some headroom
+	PinnedBytes int64    // host memory for copies, at least 32 KiB; 0: 32 MiB
 	Threads     int      // CPU threads for expand and reading parameters; at least 1
 	WaitLimit   time.Duration
 	Log         func(level, text string) // as engine.Config's; may be nil
@@ -105,6 +106,12 @@ func Open(config Config) (b *Backend, err error) {
 	config.Threads = max(1, config.Threads)
 	if config.MemoryBytes < 0 {
 		return nil, status.New(status.Caller, op, "device memory", "0 bytes or more", fmt.Sprint(config.MemoryBytes))
+	}
+	if config.PinnedBytes == 0 {
+		config.PinnedBytes = pinnedBytes
+	}
+	if config.PinnedBytes < minPinnedBytes {
+		return nil, status.New(status.Caller, op, "pinned memory", fmt.Sprintf("%d bytes or more", minPinnedBytes), fmt.Sprint(config.PinnedBytes))
 	}
 	o, err := start(config)
 	if err != nil {

@@ -34,7 +34,7 @@ type faultCase struct {
 }
 
 func (c *faultCase) open() (*Backend, error) {
-	return Open(Config{API: c.api, Images: c.images, Threads: 2, MemoryBytes: 1 << 30})
+	return Open(Config{API: c.api, Images: c.images, Threads: 2, MemoryBytes: 1 << 30, PinnedBytes: minPinnedBytes})
 }
 
 // right proves on a backend and compares.

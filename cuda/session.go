@@ -52,9 +52,10 @@ func (s *session) fill(config Config) (err error) {
 	if s.library, err = d.Load(config.Images...); err != nil {
 		return err
 	}
-	if s.ring.pinned, err = d.NewPinned(ringBytes, config.Threads); err != nil {
+	if s.ring.pinned, err = d.NewPinned(config.PinnedBytes, config.Threads); err != nil {
 		return err
 	}
+	s.ring.slotBytes = config.PinnedBytes / (2 * ringWorkers) &^ (align - 1)
 	if s.down, err = d.NewPinned(downBytes, 1); err != nil {
 		return err
 	}

@@ -13,21 +13,26 @@ import (
 // The ring: pinned host memory through which everything goes up that lies elsewhere. Each worker has two slots, and fills
 // one while the other is copied.
 const (
-	slotBytes   = 4 << 20
 	ringWorkers = 4
-	ringBytes   = 2 * ringWorkers * slotBytes
+	// pinnedBytes is its size where nobody says: slots of 4 MiB, of which a copy takes 75 us.
+	pinnedBytes = 2 * ringWorkers * 4 << 20
+	// minPinnedBytes gives slots of some points.
+	minPinnedBytes = 2 * ringWorkers * 4 << 10
 	// downBytes is pinned memory for results.
 	downBytes = 1 << 16
 )
 
 // ring is owned by the session; its slots are written by the workers of one upload at a time.
 type ring struct {
-	pinned *driver.Pinned
-	events [2 * ringWorkers]*driver.Event
-	busy   sync.Mutex // one upload at a time
+	pinned    *driver.Pinned
+	slotBytes int64
+	events    [2 * ringWorkers]*driver.Event
+	busy      sync.Mutex // one upload at a time
 }
 
-func (r *ring) slot(i int) unsafe.Pointer { return unsafe.Add(r.pinned.Pointer(), i*slotBytes) }
+func (r *ring) slot(i int) unsafe.Pointer {
+	return unsafe.Add(r.pinned.Pointer(), int64(i)*r.slotBytes)
+}
 
 // upload copies count items of some bytes each to the device: fill writes items [from, from+n) to memory at to, and is
 // called by several goroutines at once, at most threads. It returns when all have arrived, or with the first error.
@@ -39,7 +44,7 @@ func (o *owner) upload(ctx context.Context, op string, generation *session, dst 
 	r := &generation.ring
 	r.busy.Lock()
 	defer r.busy.Unlock()
-	chunk := max(1, min(int(slotBytes/itemBytes), count))
+	chunk := max(1, min(int(r.slotBytes/itemBytes), count))
 	chunks := (count + chunk - 1) / chunk
 	workers := max(1, min(threads, ringWorkers, chunks))
 	ctx, cancel := context.WithCancelCause(ctx)

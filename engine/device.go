@@ -52,13 +52,14 @@ type chosen struct {
 	close       io.Closer // nil where there is nothing to close
 	deviceBytes int64     // that proofs may take
 	why         string    // why this device and no other
+	level       string    // of the log line that says so
 }
 
 // chooseDevice makes the backend that a Config asks for. Errors: NoDevice, with each device and why it is not used; the
 // backend's, for a GPU that was asked for and does not open.
 func chooseDevice(config *Config, limits host.Limits) (*chosen, error) {
 	const op = "engine.Open"
-	onCPU := func(why string) *chosen { return &chosen{backend: cpu.New(limits.Threads), why: why} }
+	onCPU := func(why string) *chosen { return &chosen{backend: cpu.New(limits.Threads), why: why, level: "info"} }
 	index, automatic := cuda.Any, false
 	switch number, numbered := strings.CutPrefix(config.Device, "cuda:"); {
 	case config.Device == "cpu":
@@ -91,7 +92,9 @@ func chooseDevice(config *Config, limits host.Limits) (*chosen, error) {
 	})
 	if err != nil {
 		if automatic {
-			return onCPU("no GPU: " + errors.Join(err, errorOf(choice.Reasons())).Error()), nil
+			c := onCPU("no GPU: " + errors.Join(err, errorOf(choice.Reasons())).Error())
+			c.level = "warn" // a GPU that should have done it
+			return c, nil
 		}
 		return nil, status.Wrap(status.KindOf(err), op, fmt.Sprintf("device %q", config.Device), err)
 	}
@@ -108,7 +111,7 @@ func chooseDevice(config *Config, limits host.Limits) (*chosen, error) {
 	if others := choice.Reasons(); others != "" {
 		why += "; " + others
 	}
-	return &chosen{backend: backend, close: backend, deviceBytes: backend.MemoryBytes(), why: choice.Devices[choice.Index].String() + ", " + why}, nil
+	return &chosen{backend, backend, backend.MemoryBytes(), choice.Devices[choice.Index].String() + ", " + why, "info"}, nil
 }
 
 // driverRelease is the driver's release as NVIDIA counts them; empty where nobody says, which does no harm.

@@ -155,7 +155,7 @@ func Open(config Config) (e *Engine, err error) {
 	e.device = &device{e.backend.Name()}
 	e.sched = sched.New(e.budget, sched.SystemClock{}, timelineLength, e.device)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	e.log("info", "device %s (%s): %s; %s", e.device.name, c.why, limits, host.CPU())
+	e.log(c.level, "device %s (%s): %s; %s", e.device.name, c.why, limits, host.CPU())
 	return e, nil
 }
 

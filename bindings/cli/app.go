@@ -45,6 +45,7 @@ type app struct {
 	json    bool
 	threads int
 	memory  string
+	gpuMem  string
 	device  choice
 	level   choice
 }
@@ -180,11 +181,18 @@ func (a *app) config() (engine.Config, error) {
 		config.Threads = host.ThreadCap(a.getenv(envThreads))
 	}
 	if a.memory != "" {
-		n, err := parseSize(a.memory)
+		n, err := parseSize("--memory", a.memory)
 		if err != nil {
 			return engine.Config{}, err
 		}
 		config.HostBytes = n
+	}
+	if a.gpuMem != "" {
+		n, err := parseSize("--device-memory", a.gpuMem)
+		if err != nil {
+			return engine.Config{}, err
+		}
+		config.DeviceBytes = n
 	}
 	return config, nil
 }
@@ -244,6 +252,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.json, "json", a.json, "write one JSON object to stdout, errors included")
 	flags.IntVar(&a.threads, "threads", 0, "CPU threads; 0: RAYON_NUM_THREADS, then the affinity mask and cgroup limit")
 	flags.StringVar(&a.memory, "memory", "", "host memory budget, as 16GiB; empty: the cgroup limit or the machine's memory")
+	flags.StringVar(&a.gpuMem, "device-memory", "", "GPU memory budget, as 20GiB; empty: what is free when it opens, less some headroom")
 	flags.Var(&a.level, "log", "log lines on stderr up to this level")
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		if err := checkFlags(c); err != nil {
@@ -376,7 +385,7 @@ func noArguments(c *cobra.Command, args []string) error {
 }
 
 // parseSize reads --memory: a number of bytes with an optional unit.
-func parseSize(text string) (int64, error) {
+func parseSize(flag, text string) (int64, error) {
 	units := []struct {
 		name  string
 		bytes int64
@@ -392,5 +401,5 @@ func parseSize(text string) (int64, error) {
 		}
 		return n * u.bytes, nil
 	}
-	return 0, usage("--memory", "a number of bytes, with KiB, MiB, GiB, TiB or nothing after it", strconv.Quote(text))
+	return 0, usage(flag, "a number of bytes, with KiB, MiB, GiB, TiB or nothing after it", strconv.Quote(text))
 }

@@ -394,7 +394,7 @@ func TestProve_Request(t *testing.T) {
 	}}}
 	w := world{stdin: []byte("the C1"), open: f.open, env: map[string]string{envThreads: "3"}}
 	code, stdout, stderr := w.run(t.Context(), "prove", "--c1", "-", "--out", out, "--params", "somewhere", "--sector-id", "7", "--miner", "f0127126",
-		"--r", two(r), "--s", two(s), "--device", "cpu", "--memory", "3GiB", "--json")
+		"--r", two(r), "--s", two(s), "--device", "cpu", "--memory", "3GiB", "--device-memory", "5GiB", "--json")
 	if code != exitDone {
 		t.Fatal(code, stdout, stderr)
 	}
@@ -412,7 +412,7 @@ func TestProve_Request(t *testing.T) {
 	if want := (engine.ParamSource{Dir: "somewhere", Origin: "--params", AllowDev: true}); q.Params != want {
 		t.Errorf("want %+v, got %+v", want, q.Params)
 	}
-	if f.config.Threads != 3 || f.config.HostBytes != 3<<30 || f.config.Device != "cpu" || f.closed != 1 {
+	if f.config.Threads != 3 || f.config.HostBytes != 3<<30 || f.config.DeviceBytes != 5<<30 || f.config.Device != "cpu" || f.closed != 1 {
 		t.Errorf("config %+v, closed %d times", f.config, f.closed)
 	}
 	v := object(t, stdout)

@@ -116,12 +116,12 @@ func FuzzParseScalars(f *testing.F) {
 
 func TestParseSize(t *testing.T) {
 	for text, want := range map[string]int64{"1": 1, "4096": 4096, "3KiB": 3072, "16GiB": 16 << 30, "1TiB": 1 << 40, "5MiB": 5 << 20} {
-		if got, err := parseSize(text); err != nil || got != want {
+		if got, err := parseSize("--memory", text); err != nil || got != want {
 			t.Errorf("%q: want %d, got %d, %v", text, want, got, err)
 		}
 	}
 	for _, text := range []string{"", "0", "-1", "GiB", "1GB", "1.5GiB", "9999999999TiB", "1 GiB", "0x10"} {
-		if got, err := parseSize(text); err == nil {
+		if got, err := parseSize("--memory", text); err == nil {
 			t.Errorf("%q: want a refusal, got %d", text, got)
 		}
 	}

@@ -115,8 +115,7 @@ func (a *API) FailCall(n int64, result Result) {
 	a.failAt.Store(n)
 }
 
-// SetStrict makes a call that would stall the device while something is queued on it an error (Internal). For
-// tests, and for the engine once it has started.
+// SetStrict makes a call that would stall the device while something is queued on it an error (Internal). For tests.
 func (a *API) SetStrict(on bool) { a.strict.Store(on) }
 
 // Counts tells how many calls were made.

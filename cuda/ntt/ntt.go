@@ -139,7 +139,8 @@ func rowPasses(log, levels int) (list []pass) {
 	return list
 }
 
-// Prepare queues the making of the table. t must live until the stream has passed it.
+// Prepare queues the making of the table. t must live until the stream has passed it. It is about the work of a pass, so where
+// memory is short the table may be made for each quotient anew, in memory that others have between.
 func (t *Transforms) Prepare(s *driver.Stream) error {
 	low := lowLog(t.log)
 	lows, highs := 1<<low, 1<<(t.log-low)

@@ -297,6 +297,8 @@ func TestSum_Plans(t *testing.T) {
 			}
 			p.lay()
 			groupG1.check(t, m, &p, points, scalars)
+			// Fewer than planned.
+			groupG1.check(t, m, &p, points[:n/2+3], scalars[:n/2+3])
 		})
 	}
 }

@@ -168,28 +168,42 @@ func cut(count int) (windows []window, bias [8]uint32) {
 	return windows, bias
 }
 
-// lowBits is how many bits of a bucket's number a block sorts by, for a group's windows: so many that partitions of n
-// digits spread evenly fit, as far as that goes.
-func (p *Plan) lowBits(group []window, n int) int {
-	low := maxLowBits
-	for _, w := range group {
-		for low > 0 && float64(n)/float64(w.buckets)*float64(int(1)<<low) > 0.9*float64(p.capacity) && w.buckets>>(low-1) < maxPartitions {
-			low--
-		}
-	}
-	return low
+// windowGroup is windows that are sorted and summed at once.
+type windowGroup struct {
+	windows    []window
+	first      int // place of the first among all
+	low        int // bits of a bucket's number that a block sorts by
+	partitions int // of all windows
+	widest     int // partitions of the widest window
+	buckets    int // of all windows, each filled up to whole partitions
 }
 
-// partitions of a window.
-func partitions(w *window, low int) int { return (w.buckets + 1<<low - 1) >> low }
-
-// groups cuts the windows into groups.
-func (p *Plan) groups() [][]window {
-	var all [][]window
+// groups cuts the windows into groups. low is as large as it may be for partitions of a part's digits, spread evenly, to fit
+// a block's memory.
+func (p *Plan) groups() []windowGroup {
+	var all []windowGroup
 	for at := 0; at < len(p.windows); at += p.group {
-		all = append(all, p.windows[at:min(at+p.group, len(p.windows))])
+		g := windowGroup{windows: p.windows[at:min(at+p.group, len(p.windows))], first: at, low: maxLowBits}
+		for _, w := range g.windows {
+			for g.low > 0 && w.each(p.part, g.low) > 0.9*float64(p.capacity) && w.buckets>>(g.low-1) < maxPartitions {
+				g.low--
+			}
+		}
+		for i := range g.windows {
+			k := g.windows[i].partitions(g.low)
+			g.partitions += k
+			g.widest = max(g.widest, k)
+			g.buckets += k << g.low
+		}
+		all = append(all, g)
 	}
 	return all
+}
+
+// partitions is how many the window is cut into, of 2^low buckets each, and each is how many of n digits spread evenly one has.
+func (w *window) partitions(low int) int { return (w.buckets + 1<<low - 1) >> low }
+func (w *window) each(n, low int) float64 {
+	return float64(n) / float64(w.buckets) * float64(int(1)<<low)
 }
 
 // wave is the number of threads of backward that run at once.
@@ -201,14 +215,10 @@ func roundUp[T int | int64](x, to T) T { return (x + to - 1) / to * to }
 
 // evenThreads is the size of a block of scatter_even: the largest that its memory allows, unless tiles would be too few; 0 where
 // none fits.
-func (p *Plan) evenThreads(group []window, low, n int) int {
-	widest := 0
-	for i := range group {
-		widest = max(widest, partitions(&group[i], low))
-	}
+func (p *Plan) evenThreads(g *windowGroup, n int) int {
 	for threads := mostEvenThreads; ; threads /= 2 {
-		fits := evenShared(threads, widest) <= p.target.SharedBytes-sortSpareBytes
-		switch few := n*len(group)/(threads*evenItems) < 4*p.target.SMs; {
+		fits := evenShared(threads, g.widest) <= p.target.SharedBytes-sortSpareBytes
+		switch few := n*len(g.windows)/(threads*evenItems) < 4*p.target.SMs; {
 		case fits && (!few || threads <= mostEvenThreads/4):
 			return threads
 		case threads <= mostEvenThreads/4:
@@ -220,11 +230,11 @@ func (p *Plan) evenThreads(group []window, low, n int) int {
 // evenShared is what scatter_even takes of a block's shared memory.
 func evenShared(threads, widest int) int { return 4*threads*evenItems + 10*widest + 2 }
 
-// room is how many entries a partition has room for: the number for even digits and eight deviations more.
-func room(group []window, low, n int) int {
+// room is how many of n entries a partition has room for: the number for even digits and eight deviations more.
+func (g *windowGroup) room(n int) int {
 	most := 0.0
-	for i := range group {
-		mean := float64(n) * float64(int(1)<<low) / float64(group[i].buckets)
+	for i := range g.windows {
+		mean := g.windows[i].each(n, g.low)
 		most = max(most, mean+8*math.Sqrt(mean))
 	}
 	return roundUp(int(most)+16, 4)
@@ -237,24 +247,16 @@ func (p *Plan) lay() {
 	largestBuckets, largestPartitions, run, folded := 0, 0, 0, 0
 	entries := int64(0)
 	for _, g := range p.groups() {
-		low := p.lowBits(g, p.part)
-		if p.even && p.evenThreads(g, low, p.part) > 0 {
-			all := 0
-			for i := range g {
-				all += partitions(&g[i], low)
-			}
-			entries = max(entries, int64(all)*int64(room(g, low, p.part)))
+		padded := 0
+		for i := range g.windows {
+			padded += roundUp(g.windows[i].padded, 32)
 		}
-		buckets, parts, padded := 0, 0, 0
-		for i := range g {
-			k := partitions(&g[i], low)
-			parts += k
-			buckets += k << low
-			padded += roundUp(g[i].padded, 32)
+		if p.even && p.evenThreads(&g, p.part) > 0 {
+			entries = max(entries, int64(g.partitions)*int64(g.room(p.part)))
 		}
-		p.entries = max(p.entries, len(g)*p.part)
-		largestBuckets = max(largestBuckets, buckets+1)
-		largestPartitions = max(largestPartitions, parts+1)
+		p.entries = max(p.entries, len(g.windows)*p.part)
+		largestBuckets = max(largestBuckets, g.buckets+1)
+		largestPartitions = max(largestPartitions, g.partitions+1)
 		folded += padded
 		run = max(run, padded)
 	}
@@ -334,8 +336,8 @@ func (p *Plan) cost() float64 {
 	groups := p.groups()
 	for _, g := range groups {
 		rounds := 0.0
-		for i := range g {
-			w := &g[i]
+		for i := range g.windows {
+			w := &g.windows[i]
 			full := max(1, min(float64(w.buckets), n))
 			sum += max(0, n-full)*add + n*entryNs + float64(w.padded)*(2*add+bucketNs)
 			rounds = max(rounds, float64(bits.Len(uint(n/full)))+1)

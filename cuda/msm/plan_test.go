@@ -3,6 +3,9 @@ package msm
 import (
 	"errors"
 	"math/big"
+	"os"
+	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -83,5 +86,27 @@ func TestCut(t *testing.T) {
 	}
 	if r := fr.Modulus(); r.BitLen() != 255 {
 		t.Errorf("want 255 bits, got %d", r.BitLen())
+	}
+}
+
+// Goal: the kernels and the host use the same numbers. Method: those of tuning/msm.cuh, read from the source.
+func TestTuning(t *testing.T) {
+	source, err := os.ReadFile("../kernels/tuning/msm.cuh")
+	if err != nil {
+		t.Skip("without the kernels' source: ", err)
+	}
+	for name, want := range map[string]int{
+		"digit_items": digitItems, "scatter_items": scatterItems, "even_items": evenItems, "even_threads": mostEvenThreads, "pair_threads": pairThreads,
+		"pair_buckets": pairBuckets, "pair_limit": pairLimit, "invert_threads": invertThreads, "total_threads": totalThreads,
+		"struct TreeG1 .* threads": h200.treeThreads(G1), "struct TreeG1 .* backward_blocks": backwardBlocks[G1],
+		"struct TreeG2 .*#else.* threads": h200.treeThreads(G2), "struct TreeG2 .* backward_blocks": backwardBlocks[G2],
+		"struct TreeG2 .*#if.*< 800[^#]* threads": Card{SharedBytes: 64 << 10}.treeThreads(G2),
+	} {
+		m := regexp.MustCompile(`(?sU)` + name + ` = (\d+)\b`).FindSubmatch(source)
+		if m == nil {
+			t.Errorf("%s: not in the source", name)
+		} else if got, _ := strconv.Atoi(string(m[1])); got != want {
+			t.Errorf("%s: want %d, got %d in the source", name, want, got)
+		}
 	}
 }

@@ -28,12 +28,13 @@ type sectionStruct struct {
 	count, point, scalar, full uint32
 }
 
+// structWindows fills the struct; bias is that of all windows, whichever are in it.
 func (r *run) structWindows(windows []window, low int) (w windowsStruct) {
 	w.count, w.low, w.bias = uint32(len(windows)), uint32(low), r.bias
 	bucket := 0
 	for i := range windows {
 		w.window[i].offset, w.window[i].bits, w.window[i].bucket = uint16(windows[i].offset), uint16(windows[i].bits), uint32(bucket)
-		bucket += partitions(&windows[i], low) << low
+		bucket += windows[i].partitions(low) << low
 	}
 	return w
 }
@@ -58,7 +59,7 @@ func (m *Summer) sum(ctx context.Context, s *driver.Stream, p *Plan, in Input, s
 		if count, err = r.choose(); err != nil {
 			return nil, err
 		}
-	} else if len(in.Sections) > 0 || count > p.Scalars {
+	} else if len(in.Sections) > 0 || count < 0 || count > p.Scalars {
 		return nil, status.New(status.Internal, op, "input", fmt.Sprintf("at most %d scalars and no sections, as planned", p.Scalars), fmt.Sprintf("%d and %d", count, len(in.Sections)))
 	}
 	if count == 0 {
@@ -128,7 +129,7 @@ func (r *run) choose() (count int, err error) {
 			return 0, err
 		}
 		r.args.Reset().Ptr(lists).Ptr(0).U32(uint32(blocks)).Ptr(control.Add(4 * (controlOnes - 2)))
-		if err := r.launch(r.sort.scanRows, 4, 1024, 0); err != nil {
+		if err := r.launch(r.sort.scanRows, 4, blockFor(blocks), 0); err != nil {
 			return 0, err
 		}
 		r.args.Reset().Struct(unsafe.Pointer(&c), int(unsafe.Sizeof(c))).Ptr(lists).Ptr(r.at(r.Plan.at.pairs)).U32(uint32(r.Ones)).
@@ -155,10 +156,10 @@ func (r *run) onesAlone() error {
 		return nil
 	}
 	r.points = r.in.Points
-	if err := r.setOnes(0); err != nil {
+	if err := r.setOnes(0, r.ones); err != nil {
 		return err
 	}
-	if err := r.rounds(1, 0, nil); err != nil {
+	if err := r.rounds(1, r.ones, nil); err != nil {
 		return err
 	}
 	if err := r.collectOnes(0); err != nil {
@@ -171,27 +172,27 @@ func (r *run) buckets() bucketsStruct {
 	return bucketsStruct{r.at(r.Plan.at.first), r.at(r.Plan.at.count), r.at(r.Plan.at.odd)}
 }
 
-// setOnes makes the ones a bucket.
-func (r *run) setOnes(bucket int) error {
+// setOnes makes the ones, whose numbers are the head of the pairs, a bucket.
+func (r *run) setOnes(bucket, ones int) error {
 	b := r.buckets()
-	r.args.Reset().Ptr(r.at(r.Plan.at.pairs)).U32(uint32(r.ones)).U32(r.number(0)).Struct(unsafe.Pointer(&b), int(unsafe.Sizeof(b))).U32(uint32(bucket))
+	r.args.Reset().Ptr(r.at(r.Plan.at.pairs)).U32(uint32(ones)).U32(r.number(0)).Struct(unsafe.Pointer(&b), int(unsafe.Sizeof(b))).U32(uint32(bucket))
 	return r.launch(r.sort.setOnes, 1, 32, 0)
 }
 
 // sumPart adds r.n scalars times points to the result, and the ones once.
 func (r *run) sumPart() error {
 	all := r.groups()
-	for g, group := range all {
-		low := r.lowBits(group, r.n)
-		if err := r.digits(g, group, low); err != nil {
+	for i := range all {
+		g := &all[i]
+		if err := r.digits(g); err != nil {
 			return err
 		}
 		ones := r.ones
 		r.ones = 0 // once
-		if err := r.sumGroup(group, low, ones); err != nil {
+		if err := r.sumGroup(g, ones); err != nil {
 			return err
 		}
-		if !r.together || g == len(all)-1 {
+		if !r.together || i == len(all)-1 {
 			if err := r.fold(); err != nil {
 				return err
 			}
@@ -201,16 +202,15 @@ func (r *run) sumPart() error {
 }
 
 // digits writes the digits of the group's windows, or of all with the first group.
-func (r *run) digits(g int, group []window, low int) error {
-	first := g * r.group
-	windows := r.windows[:first+len(group)]
+func (r *run) digits(g *windowGroup) error {
+	first, windows := g.first, r.windows[:g.first+len(g.windows)]
 	if r.ahead {
-		if g > 0 {
+		if first > 0 {
 			return nil
 		}
-		windows, first = r.windows, 0
+		windows = r.windows
 	}
-	w := r.structWindows(windows, low)
+	w := r.structWindows(windows, g.low)
 	r.args.Reset().Ptr(r.scalars).Ptr(r.choice).U32(uint32(r.n)).Struct(unsafe.Pointer(&w), int(unsafe.Sizeof(w))).U32(uint32(first)).Ptr(r.at(r.Plan.at.digits))
 	err := r.launch(r.sort.writeDigits, r.spread(r.n, 256*digitItems, 8), 256, 0)
 	r.trace("digits")
@@ -218,28 +218,19 @@ func (r *run) digits(g int, group []window, low int) error {
 }
 
 // sumGroup sorts a group's digits, sums its buckets and copies their sums to the area.
-func (r *run) sumGroup(group []window, low, ones int) error {
-	at := &r.Plan.at
-	w := r.structWindows(group, low)
-	digits := r.at(at.digits)
+func (r *run) sumGroup(g *windowGroup, ones int) error {
+	job := sortJob{windowGroup: g, table: r.structWindows(g.windows, g.low), digits: r.at(r.Plan.at.digits), onePairs: ones / 2}
 	if r.ahead {
-		digits = digits.Add(4 * int64(r.n) * int64((group[0].index(r.windows))))
+		job.digits = job.digits.Add(4 * int64(r.n) * int64(g.first))
 	}
-	parts, widest, buckets := 0, 0, 0
-	for i := range group {
-		k := partitions(&group[i], low)
-		parts, widest, buckets = parts+k, max(widest, k), buckets+k<<low
-	}
+	buckets := g.buckets
 	if ones > 0 {
 		// Before the sort, whose first pair takes the place of an odd one.
-		r.ones = ones
-		err := r.setOnes(buckets)
-		r.ones = 0
-		if err != nil {
+		if err := r.setOnes(buckets, ones); err != nil {
 			return err
 		}
+		buckets++
 	}
-	job := sortJob{windows: &w, group: group, digits: digits, low: low, partitions: parts, widest: widest, buckets: buckets, onePairs: ones / 2}
 	words, err := r.sortGroup(&job)
 	if err != nil {
 		return err
@@ -249,18 +240,18 @@ func (r *run) sumGroup(group []window, low, ones int) error {
 	for i := range perRound {
 		perRound[i] = int(words[controlRounds+i])
 	}
-	if err := r.rounds(buckets+min(ones, 1), ones, perRound[:]); err != nil {
+	if err := r.rounds(buckets, ones, perRound[:]); err != nil {
 		return err
 	}
 	bucket := 0
-	for i := range group {
-		if err := r.collect(&group[i], bucket); err != nil {
+	for i := range g.windows {
+		if err := r.collect(&g.windows[i], bucket); err != nil {
 			return err
 		}
-		bucket += partitions(&group[i], low) << low
+		bucket += g.windows[i].partitions(g.low) << g.low
 	}
 	if ones > 0 {
-		if err := r.collectOnes(buckets); err != nil {
+		if err := r.collectOnes(g.buckets); err != nil {
 			return err
 		}
 	}
@@ -268,23 +259,9 @@ func (r *run) sumGroup(group []window, low, ones int) error {
 	return nil
 }
 
-// index is the window's place in all.
-func (w *window) index(all []window) int {
-	for i := range all {
-		if all[i].offset == w.offset {
-			return i
-		}
-	}
-	return -1
-}
-
 // rounds sums up the buckets. perRound has the pairs of each round from 1, without those of the ones.
 func (r *run) rounds(buckets, ones int, perRound []int) error {
-	at := &r.Plan.at
-	if ones == 0 {
-		ones = r.ones
-	}
-	b := r.buckets()
+	at, b := &r.Plan.at, r.buckets()
 	control, pairs, large := r.at(at.control), r.at(at.pairs), r.at(at.large)
 	slot := 0
 	for round := 1; ; round++ {

@@ -41,6 +41,14 @@ type SRS interface {
 	ReadG2(ctx context.Context, from int, dst []bls.G2Affine) error
 }
 
+// EncodedSRS is an SRS whose points a backend may decode itself.
+type EncodedSRS interface {
+	SRS
+	// ReadEncoded reads points [from, from+n) of a block as bellperson writes them, n times G1's 96 or G2's 192 bytes:
+	// uncompressed, big-endian, unchecked. What a backend then refuses, ReadG1 or ReadG2 of that point must name.
+	ReadEncoded(ctx context.Context, b Block, from int, dst []byte) error
+}
+
 // Sums are the five multi-scalar multiplications of a proof, and the public inputs that expand computed
 // (with the leading one).
 type Sums struct {

@@ -41,7 +41,7 @@ type File struct {
 	vkBytes []byte
 }
 
-var _ groth16.SRS = (*File)(nil)
+var _ groth16.EncodedSRS = (*File)(nil)
 
 // readChunk is the number of points between two looks at the context and the file's state: 384 KiB or
 // 768 KiB, so that decoding finds them in the second-level cache.
@@ -263,6 +263,17 @@ func (f *File) ReadG2(ctx context.Context, from int, dst []bls.G2Affine) error {
 		clear(dst)
 	}
 	return err
+}
+
+// ReadEncoded reads points [from, from+n) of a block as they stand in the file, for len(dst) = n * PointBytes(b). It
+// checks nothing but that the file is the one that was opened. Errors: Params for a file that changed, Cancelled,
+// Caller for a range outside the block or a dst that does not hold whole points.
+func (f *File) ReadEncoded(ctx context.Context, b groth16.Block, from int, dst []byte) error {
+	const op = "params.ReadEncoded"
+	if b >= groth16.BlockCount || len(dst)%PointBytes(b) != 0 {
+		return status.New(status.Caller, op, f.path, "whole points of a block", fmt.Sprintf("%d bytes of block %d", len(dst), b))
+	}
+	return f.readPoints(ctx, op, b, from, len(dst)/PointBytes(b), dst, func(int) fault { return faultNone })
 }
 
 // readPoints reads count points into memory, chunk by chunk, and calls decode for each.

@@ -268,6 +268,40 @@ func TestOpen_Counts(t *testing.T) {
 	refused(t, err, "ic")
 }
 
+// Goal: encoded points are the file's bytes, in any range. Method: ranges of each block of a real file against the file.
+func TestReadEncoded(t *testing.T) {
+	path := vectors + "tiny/tiny-16/params.bin"
+	f := mustOpen(t, path)
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b := range groth16.BlockCount {
+		size, n := PointBytes(b), f.Len(b)
+		for _, r := range [][2]int{{0, n}, {0, 0}, {n, 0}, {1, 1}, {n / 2, n - n/2}} {
+			got := make([]byte, r[1]*size)
+			if err := f.ReadEncoded(t.Context(), b, r[0], got); err != nil {
+				t.Fatal(err)
+			}
+			from := int(f.Counts().Offset(b)) + r[0]*size
+			if !bytes.Equal(got, file[from:from+len(got)]) {
+				t.Errorf("%s: points %d to %d are not the file's bytes", b, r[0], r[0]+r[1])
+			}
+		}
+		for name, err := range map[string]error{
+			"behind the end": f.ReadEncoded(t.Context(), b, n, make([]byte, size)), "negative": f.ReadEncoded(t.Context(), b, -1, make([]byte, size)),
+			"half a point": f.ReadEncoded(t.Context(), b, 0, make([]byte, size/2)),
+		} {
+			if status.KindOf(err) != status.Caller {
+				t.Errorf("%s: %s: want a refusal, got %v", b, name, err)
+			}
+		}
+	}
+	if err := f.ReadEncoded(t.Context(), groth16.BlockCount, 0, nil); status.KindOf(err) != status.Caller {
+		t.Errorf("no such block: got %v", err)
+	}
+}
+
 // Goal: zeros where data was, as a file system leaves them after a crash, are found in every block.
 func TestRead_Holes(t *testing.T) {
 	data := tinyParams(t, "tiny-16")

@@ -42,15 +42,27 @@ func Choose(api *driver.API, loading error, index int) (c Choice) {
 		}
 		return c
 	}
+	c.pick()
+	return c
+}
+
+// pick takes the usable device with most memory.
+func (c *Choice) pick() {
+	c.Index = Any
 	for i := range c.Devices {
 		if d := &c.Devices[i]; d.Reason == nil && (c.Index == Any || d.MemoryBytes > c.Devices[c.Index].MemoryBytes) {
 			c.Index = i
 		}
 	}
 	if c.Index == Any {
-		c.Err = status.New(status.NoDevice, op, "", "a device that can be used", c.Reasons())
+		c.Err = status.New(status.NoDevice, "cuda.Choose", "", "a device that can be used", c.Reasons())
 	}
-	return c
+}
+
+// Next is the choice after the device chosen has turned out not to open, for that reason.
+func (c *Choice) Next(reason error) {
+	c.Devices[c.Index].Reason = reason
+	c.pick()
 }
 
 // Reasons says of every device but the chosen one why it is not used; empty where there is no other.

@@ -122,7 +122,7 @@ func (o *owner) serve(r request) error {
 		// Nothing that asks the driver comes back from a device that hangs, giving its context up included.
 		o.session = nil
 		s.abandon()
-		return o.giveUp(errors.Join(err, quiet))
+		return o.giveUp(quiet)
 	case quiet != nil || driver.IsLost(err):
 		o.session = nil
 		o.losses++

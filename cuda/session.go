@@ -9,6 +9,7 @@ import (
 	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/cuda/msm"
 	"github.com/sealc2/sealc2/cuda/ntt"
+	"github.com/sealc2/sealc2/cuda/points"
 	"github.com/sealc2/sealc2/cuda/rows"
 	"github.com/sealc2/sealc2/engine/status"
 )
@@ -26,6 +27,7 @@ type session struct {
 	memory  *memory
 	msm     *msm.Summer
 	rows    *rows.Rows
+	points  *points.Points
 }
 
 // openSession makes a context and everything that must not be made while it works: pinned memory, and every kernel
@@ -36,7 +38,10 @@ func openSession(config Config) (s *session, err error) {
 		return nil, err
 	}
 	if err := s.fill(config); err != nil {
-		return nil, errors.Join(err, s.close())
+		if left := s.close(); left != nil {
+			config.log("warn", "device %s: %v", config.name(), left)
+		}
+		return nil, err
 	}
 	return s, nil
 }
@@ -82,12 +87,15 @@ func (s *session) fill(config Config) (err error) {
 	if s.rows, err = rows.New(s.library.Kernel); err != nil {
 		return err
 	}
+	if s.points, err = points.New(s.library.Kernel); err != nil {
+		return err
+	}
 	// Roots of unity are resident, and their table is made with the first partition; the kernels are put on the device now.
 	transforms, err := ntt.New(s.library.Kernel, 0, 0)
 	if err != nil {
 		return err
 	}
-	if err := s.library.Warm(slices.Concat(s.rows.Kernels(), transforms.Kernels(), s.msm.Kernels())...); err != nil {
+	if err := s.library.Warm(slices.Concat(s.rows.Kernels(), transforms.Kernels(), s.msm.Kernels(), s.points.Kernels())...); err != nil {
 		return err
 	}
 	s.memory = &memory{device: d, limit: config.MemoryBytes, unit: unit, held: map[*driver.Arena]struct{}{}}
@@ -128,10 +136,10 @@ func (s *session) transforms(ctx context.Context, p *partition) error {
 		err = waited
 	}
 	if err != nil {
-		if busy := s.drain(); busy != nil {
-			return errors.Join(err, busy) // and the table stays where it is
+		if s.drain() == nil { // else the table stays where it is, and the owner sees to the device
+			_ = s.memory.drop(r) // what cannot be unmapped is tried again at the end
 		}
-		return errors.Join(err, s.memory.drop(r))
+		return err
 	}
 	r.value, r.ready = t, true
 	p.pins = append(p.pins, r)

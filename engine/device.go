@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -81,22 +80,29 @@ func chooseDevice(config *Config, limits host.Limits) (*chosen, error) {
 		g = &thisMachine
 	}
 	api, images, choice := g.choose(index)
+	var backend *cuda.Backend
+	level := "info"
+	for choice.Err == nil && backend == nil {
+		var err error
+		backend, err = cuda.Open(cuda.Config{
+			API: api, Images: images, Index: choice.Index, MemoryBytes: config.DeviceBytes, Threads: limits.Threads, Log: config.Log,
+		})
+		if err == nil {
+			break
+		}
+		if index != cuda.Any {
+			return nil, status.Wrap(status.KindOf(err), op, fmt.Sprintf("device %q", config.Device), err)
+		}
+		backend, level = nil, "warn" // a device that should have done it
+		choice.Next(err)
+	}
 	if choice.Err != nil {
 		if automatic {
-			return onCPU("no GPU: " + choice.Err.Error()), nil
-		}
-		return nil, status.Wrap(status.NoDevice, op, fmt.Sprintf("device %q", config.Device), choice.Err)
-	}
-	backend, err := cuda.Open(cuda.Config{
-		API: api, Images: images, Index: choice.Index, MemoryBytes: config.DeviceBytes, Threads: limits.Threads, Log: config.Log,
-	})
-	if err != nil {
-		if automatic {
-			c := onCPU("no GPU: " + errors.Join(err, errorOf(choice.Reasons())).Error())
-			c.level = "warn" // a GPU that should have done it
+			c := onCPU("no GPU: " + choice.Err.Error())
+			c.level = level
 			return c, nil
 		}
-		return nil, status.Wrap(status.KindOf(err), op, fmt.Sprintf("device %q", config.Device), err)
+		return nil, status.Wrap(status.NoDevice, op, fmt.Sprintf("device %q", config.Device), choice.Err)
 	}
 	why := "as configured"
 	switch {
@@ -111,7 +117,7 @@ func chooseDevice(config *Config, limits host.Limits) (*chosen, error) {
 	if others := choice.Reasons(); others != "" {
 		why += "; " + others
 	}
-	return &chosen{backend, backend, backend.MemoryBytes(), choice.Devices[choice.Index].String() + ", " + why, "info"}, nil
+	return &chosen{backend, backend, backend.MemoryBytes(), choice.Devices[choice.Index].String() + ", " + why, level}, nil
 }
 
 // driverRelease is the driver's release as NVIDIA counts them; empty where nobody says, which does no harm.
@@ -128,14 +134,6 @@ func driverRelease() string {
 		return ""
 	}
 	return release
-}
-
-// errorOf is a text as an error, nil for none.
-func errorOf(text string) error {
-	if text == "" {
-		return nil
-	}
-	return errors.New(text)
 }
 
 // GPUs names the GPUs that an Engine of this process could prove on, in the driver's order. None are no error, nor is a

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/cuda/kernels"
@@ -55,7 +56,7 @@ func TestOpen_GPUReasons(t *testing.T) {
 		{"no kernels", &gpus{noGPU.driver, func() ([][]byte, error) { return kernels.Split(nil) }}, "cuda", []string{"no CUDA code"}},
 		{"an old driver", machine(sim.Config{Version: 12020, Devices: []sim.GPU{old}}), "cuda", []string{"CUDA 12.4 (release 550 or newer)", "CUDA 12.2"}},
 		{"an old card", machine(sim.Config{Version: 13000, Devices: []sim.GPU{old, old}}), "cuda", []string{"0: Old", "1: Old", "compute capability 7.5", "6.1"}},
-		{"a taken card", machine(sim.Config{Version: 13000, Devices: []sim.GPU{old, taken}}), "cuda", []string{"Taken", "exclusive mode", "CUDA_ERROR_DEVICE_UNAVAILABLE"}},
+		{"a taken card", machine(sim.Config{Version: 13000, Devices: []sim.GPU{old, taken}}), "cuda", []string{"Old", "compute capability 7.5", "Taken", "exclusive mode", "CUDA_ERROR_DEVICE_UNAVAILABLE"}},
 		{"a missing kernel", machine(sim.Config{Version: 13000, Devices: []sim.GPU{{Name: "New", MemoryBytes: 16 << 30, Capability: 120, SMCount: 1}}}), "cuda:0", []string{"New", "kernel \"", "CUDA_ERROR_NOT_FOUND"}},
 		{"a number too large", machine(sim.Config{Version: 13000, Devices: []sim.GPU{old}}), "cuda:3", []string{"device 3"}},
 	} {
@@ -81,6 +82,43 @@ func TestOpen_GPUReasons(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// idle are kernels that do nothing.
+type idle struct{}
+
+func (idle) Has(string) bool { return true }
+func (idle) Launch(string, driver.Dim, driver.Dim, uint32, []unsafe.Pointer, uint64) error {
+	return nil
+}
+
+// Goal: where the best GPU does not open, the next one is taken, and a warning says why; one asked for by its number is not
+// replaced.
+func TestOpen_NextGPU(t *testing.T) {
+	double := sim.New(sim.Config{Version: 13000, Kernels: idle{}, Devices: []sim.GPU{
+		{Name: "Small", MemoryBytes: 8 << 30, Capability: 90, SMCount: 1},
+		{Name: "Taken", MemoryBytes: 32 << 30, Capability: 90, SMCount: 1, Mode: driver.ModeExclusiveProcess, Taken: true},
+		{Name: "Free", MemoryBytes: 16 << 30, Capability: 90, SMCount: 1},
+	}})
+	defer double.Close()
+	api, err := driver.New(double)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := onMachine(api, [][]byte{{1}})
+	for _, device := range []string{"auto", "cuda"} {
+		var log logBook
+		e := open(t, Config{Device: device, gpus: from, Log: log.add}, nil)
+		if e.Device() != "cuda:2 Free" || !log.has("warn: device cuda:2 Free (") || !log.has("another process may have it") || !log.has("0: Small") {
+			t.Errorf("%s: %q, log %q", device, e.Device(), log.lines)
+		}
+	}
+	if e := open(t, Config{Device: "cuda:0", gpus: from}, nil); e.Device() != "cuda:0 Small" {
+		t.Errorf("device 0: %q", e.Device())
+	}
+	if _, err := Open(Config{Device: "cuda:1", gpus: from}); status.KindOf(err) != status.NoDevice || !strings.Contains(err.Error(), "another process may have it") {
+		t.Errorf("device 1: %v", err)
 	}
 }
 

@@ -4,8 +4,8 @@
 // whatever the buckets' sizes, so every thread has work for any distribution of scalars. A round is three kernels:
 // forward multiplies the differences of x of a thread's pairs and keeps the products before each; invert inverts the
 // threads' products, several a thread; backward goes through the pairs again, last to first, gets each difference's
-// inverse with two products, and adds. Source: Montgomery's shared inversion; the tree over buckets as in the batched
-// affine methods of ZPrize 2022 and of D. F. Aranha and others, here over numbers of points in place of copies.
+// inverse with two products, and adds. Source: Montgomery's shared inversion, over buckets as in
+// gnark-crypto's batched affine method; here as a tree, and over numbers of points in place of copies.
 //
 // Exceptional pairs: equal points put 2y in the product in place of the difference, so doublings share the inversion; a
 // pair that cancels, or with an infinite point, puts 1.

@@ -12,7 +12,7 @@ constexpr int scatter_items = 16;
 constexpr int scatter_threads = 1024; // at most
 constexpr int even_items = 32;     // the same of scatter_even; with even_threads, at most 2^15 a tile
 constexpr int even_threads = 1024; // at most
-constexpr int bucket_threads = 1024;  // of sort_partition, at most
+constexpr int bucket_threads = 1024; // of sort_partition, at most
 
 // Buckets that a block of next_pairs looks at, and the number of pairs above which a bucket's pairs are written by the
 // whole grid in place of one block.

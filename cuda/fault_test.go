@@ -220,6 +220,45 @@ func TestLost_Twice(t *testing.T) {
 	}
 }
 
+// broken are kernels that do nothing, but for one that fails.
+type broken struct{ idle }
+
+func (broken) Launch(name string, _, _ driver.Dim, _ uint32, _ []unsafe.Pointer, _ uint64) error {
+	if name == "rows_tail" {
+		return errors.New("as if it had left its memory")
+	}
+	return nil
+}
+
+// Goal: a kernel that fails ends its proof by value, and the device is given up where the driver gives no new context.
+func TestLost_Kernel(t *testing.T) {
+	double := sim.New(sim.Small(broken{}, 1))
+	defer double.Close()
+	api, err := driver.New(double)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &faultCase{api: api, images: [][]byte{{1}}, v: loadTiny(t, "tiny-16", true)}
+	b, err := c.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = prove(t.Context(), b, c.v, false)
+	if status.KindOf(err) != status.NoDevice || !strings.Contains(err.Error(), "cuEventQuery: CUDA_ERROR_LAUNCH_FAILED") {
+		t.Errorf("%v", err)
+	}
+	_, err = prove(t.Context(), b, c.v, false)
+	if status.KindOf(err) != status.NoDevice || !strings.Contains(err.Error(), "cuda:0 is lost to this process") || !strings.Contains(err.Error(), "cuDevicePrimaryCtxRetain") {
+		t.Errorf("afterwards: %v", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if live := double.Live(); live != (sim.Live{}) {
+		t.Errorf("left behind: %+v", live)
+	}
+}
+
 // Goal: a proof ends soon after its context, with the memory given back, and the next one goes through.
 func TestCancel(t *testing.T) {
 	c := &faultCase{images: [][]byte{{1}}, v: loadTiny(t, "tiny-16", true)}

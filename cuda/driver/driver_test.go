@@ -393,7 +393,7 @@ func TestSynchronize_Ends(t *testing.T) {
 	}
 }
 
-// Goal: a kernel that fails loses the context by value: every call says so, and a new context works.
+// Goal: a kernel that fails loses the context by value: every call says so, and that there is no new one.
 func TestLost(t *testing.T) {
 	api, s := machine(t, sim.Small(kernels, 1))
 	d := must[*driver.Device](t)(api.Open(0))
@@ -409,6 +409,19 @@ func TestLost(t *testing.T) {
 	wantError(t, err, status.NoDevice, "cuEventQuery: CUDA_ERROR_LAUNCH_FAILED (719): unspecified launch failure")
 	if !driver.IsLost(err) || !strings.Contains(s.Fault(), "a status word that says so") {
 		t.Errorf("%v; fault %q", err, s.Fault())
+	}
+	check(t, d.Close())
+	_, err = api.Open(0)
+	wantError(t, err, status.NoDevice, "cuDevicePrimaryCtxRetain: CUDA_ERROR_LAUNCH_FAILED")
+}
+
+// Goal: a device that is lost in another way can be opened again.
+func TestLost_NewContext(t *testing.T) {
+	api, s := machine(t, sim.Small(kernels, 1))
+	d := must[*driver.Device](t)(api.Open(0))
+	s.Lose(0, driver.ECCUncorrectable)
+	if err := d.In(func() error { return work(t.Context(), d) }); !driver.IsLost(err) {
+		t.Errorf("%v", err)
 	}
 	check(t, d.Close())
 	d = must[*driver.Device](t)(api.Open(0))

@@ -141,8 +141,11 @@ func (v *device) attribute(a driver.Attribute) (int, bool) {
 }
 
 func (d *Driver) retain(out uintptr, v *device) driver.Result {
-	if v.Taken {
+	switch {
+	case v.Taken:
 		return driver.DeviceUnavailable
+	case v.broken != driver.Success:
+		return v.broken
 	}
 	if v.users++; v.users == 1 {
 		v.context, v.lost = d.handle(), driver.Success

@@ -7,6 +7,6 @@
 // shows. Kernels come from an emulator library, built from the same source as the device's, or are Go functions.
 //
 // A current context belongs to a thread, as with the real driver. What a driver would answer to wrong handles, sizes,
-// addresses, missing kernels or too little memory, it answers too; after a kernel that fails, or Lose, the context answers
-// nothing else until it is given up. Live counts what has not been given back.
+// addresses, missing kernels or too little memory, it answers too; after Lose the context answers
+// nothing else until it is given up, and after a kernel that fails the process gets no new one either. Live counts what has not been given back.
 package sim

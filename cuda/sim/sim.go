@@ -70,6 +70,7 @@ type device struct {
 	used    int64
 	hogged  int64
 	lost    driver.Result
+	broken  driver.Result // no new context either
 	hangs   bool
 }
 
@@ -218,9 +219,10 @@ var names = map[driver.Result][2]string{
 	driver.Unknown:             {"CUDA_ERROR_UNKNOWN", "unknown error"},
 }
 
-// fault is a kernel's own failure, kept for tests to read.
+// fault is a failure on the device, kept for tests to read. It ends the context, and as with the real driver (seen with 580 after an
+// illegal instruction) the process gets no other.
 func (d *Driver) fault(dev *device, result driver.Result, format string, args ...any) driver.Result {
-	dev.lost = result
+	dev.lost, dev.broken = result, result
 	d.texts["fault"] = append([]byte(fmt.Sprintf(format, args...)), 0)
 	return result
 }

@@ -94,7 +94,8 @@ SEALC2_DEVICE Fr select(bool condition, const Fr& a, const Fr& b) { return Montg
 // reduce takes a value below 2r to one below r.
 SEALC2_DEVICE Fr reduce(const Fr& a) { return Montgomery<Fr>::reduce(a); }
 
-// mul_lazy is a product below 2r, of one factor below r and one below 2r.
+// mul_lazy is a product below 2r, of a below r and b below 2r. Not the other way round: the rows are sums of a, which leave no
+// room for a larger one.
 SEALC2_DEVICE Fr mul_lazy(const Fr& a, const Fr& b) { return FrRows::mul_lazy(a, b); }
 SEALC2_DEVICE Fr mul(const Fr& a, const Fr& b) { return reduce(mul_lazy(a, b)); }
 SEALC2_DEVICE Fr sqr(const Fr& a) { return mul(a, a); }

@@ -193,6 +193,9 @@ func (p *partition) points(ctx context.Context, b groth16.Block) (*resident, err
 	if err != nil || r.ready {
 		return r, err
 	}
+	if srs, ok := p.srs.(groth16.EncodedSRS); ok {
+		return r, p.filled(ctx, r, p.loadEncoded(ctx, op, srs, b, r))
+	}
 	err = p.backend.owner.upload(ctx, op, p.session, r.arena.Base(), count, curve(b).PointBytes(), p.backend.threads, func(ctx context.Context, to unsafe.Pointer, from, n int) error {
 		if b == groth16.BlockB2 {
 			return p.srs.ReadG2(ctx, from, unsafe.Slice((*bls.G2Affine)(to), n))

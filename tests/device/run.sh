@@ -12,7 +12,7 @@ STATE=${STATE:-$root/state}
 mkdir -p "$STATE"
 export SEALC2_TEST_DEVICE=cuda SEALC2_TEST_FATBIN=$root/kernels.fatbin SEALC2_PARAMS=${SEALC2_PARAMS:-$STATE/params}
 
-steps=(driver:30 field:90 ntt:90 rows:60 msm:120 points:60 setup:60 tiny:60 params:120 oracle:120 faults:120 bench:240 sanitize:240)
+steps=(driver:30 field:60 ntt:60 rows:30 msm:90 points:60 setup:60 tiny:30 params:60 oracle:60 faults:150 bench:200 sanitize:200)
 sanitizer=${SANITIZER:-$(command -v compute-sanitizer)}
 
 # go NAME FOLDER ARGUMENTS runs a test binary where its package's folder would be.
@@ -67,6 +67,11 @@ wanted=("$@")
 if [ ${#wanted[@]} = 0 ]; then
   for s in "${steps[@]}"; do [ -e "$STATE/${s%%:*}.ok" ] || wanted+=("${s%%:*}"); done
 fi
+total=0
+for s in "${steps[@]}"; do
+  case " ${wanted[*]} " in *" ${s%%:*} "*) total=$((total + ${s##*:})) ;; esac
+done
+echo "up to $total s in all"
 table=() failed=0
 for name in "${wanted[@]}"; do
   budget=

@@ -104,6 +104,8 @@ func TestChecks(t *testing.T) {
 		{"groth16 may know programs", "engine/groth16/a.go", "package groth16\nimport _ " + own + "engine/circuit\"\n", checkArrows, 0},
 		{"sched may not know mathematics", "engine/sched/a.go", "package sched\nimport _ \"" + gnark + "/ecc\"\n", checkArrows, 1},
 		{"nobody imports capi", "bindings/cli/a.go", "package main\nimport _ " + own + "capi\"\n", checkArrows, 1},
+		{"nobody imports the command", "bindings/grpc/a.go", "package grpc\nimport _ " + own + "bindings/cli\"\n", checkArrows, 1},
+		{"the command has the service", "bindings/cli/a.go", "package main\nimport _ " + own + "bindings/grpc\"\n", checkArrows, 0},
 		{"only tests import tests", "engine/a.go", "package engine\nimport _ " + own + "tests/tidy\"\n", checkArrows, 1},
 		{"cgo in the engine", "engine/host/a.go", "package host\nimport \"C\"\n", checkArrows, 1},
 		{"cgo in capi", "capi/a.go", "package main\nimport \"C\"\n", checkArrows, 0},

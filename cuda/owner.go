@@ -41,7 +41,11 @@ const lossLimit = 2
 func start(config Config) (*owner, error) {
 	o := &owner{config: config, requests: make(chan request), quit: make(chan struct{}), over: make(chan struct{})}
 	started := make(chan error, 1)
-	go o.loop(started)
+	go func() {
+		defer close(o.over)
+		defer status.Recover("cuda.owner", &o.closing)
+		o.loop(started)
+	}()
 	if err := <-started; err != nil {
 		<-o.over
 		return nil, err
@@ -50,8 +54,6 @@ func start(config Config) (*owner, error) {
 }
 
 func (o *owner) loop(started chan<- error) {
-	defer close(o.over)
-	defer status.Recover("cuda.owner", &o.closing)
 	err := guarded("cuda.Open", o.open)
 	started <- err
 	if err != nil {

@@ -78,7 +78,7 @@ func uncaughtGoroutines(set *token.FileSet, file *ast.File) (bad []token.Positio
 	return bad
 }
 
-// Goal: no goroutine of the library can end the host. Method: each go statement and each Go method of engine and
+// Goal: no goroutine of the library can end the host. Method: each go statement and each Go method of engine, cuda and
 // capi starts a function that defers status.Recover, or calls one that does. A source that does not is found.
 func TestGoroutines_Catch(t *testing.T) {
 	check := func(path string, text []byte) []token.Position {
@@ -101,7 +101,7 @@ func TestGoroutines_Catch(t *testing.T) {
 		}
 	}
 	goroutines := 0
-	for _, room := range []string{"engine", "capi"} {
+	for _, room := range []string{"engine", "cuda", "capi"} {
 		err := filepath.WalkDir(filepath.Join(root, room), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -32,7 +32,7 @@ CACHE := $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/sealc2
 SEALC2_PARAMS ?= $(CACHE)/params
 
 CUDA ?= 1
-CUDA_ARCHS ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -u | tr '\n' ' '),90)
+CUDA_ARCHS ?= $(or $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | awk '$$1 + 0 >= 75' | sort -un),90)
 CUDA_PTX ?= $(CUDA_ARCHS)
 CUDA_TOOLKIT ?= 12.9
 FATBIN := cuda/kernels/image/kernels.fatbin

@@ -378,6 +378,8 @@ func (f *fakeProver) VerifyC1(context.Context, *engine.VerifyC1Request) (bool, e
 	return false, status.New(status.Internal, "fake", "", "", "not used")
 }
 
+func (f *fakeProver) Device() string { return "cpu" }
+
 func (f *fakeProver) Close() error { f.closed++; return nil }
 
 func (f *fakeProver) open(c engine.Config) (prover, error) { f.config = c; f.opened++; return f, nil }

@@ -26,6 +26,8 @@ func (echoProver) VerifyC1(_ context.Context, r *engine.VerifyC1Request) (bool, 
 	return false, status.New(status.Params, "echo", r.Params.Dir, string(r.Proof), string(r.C1))
 }
 
+func (echoProver) Device() string { return "cpu" }
+
 func (echoProver) Close() error { return nil }
 
 // anyLine is a command line with a caller's text in one place of it. Nothing in it writes to a path that the text names.

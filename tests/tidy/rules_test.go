@@ -69,7 +69,7 @@ var rooms = []room{
 	// The service is a part of the command; only its main package opens engines and reads the environment.
 	{dir: "bindings/grpc", may: []string{"bindings/grpc/cuzkv1", "engine"}, libraries: []string{grpc, proto}},
 	{dir: "bindings/grpc/cuzkv1", libraries: []string{grpc, proto}},
-	{dir: "bindings/cli", may: []string{"bindings/grpc", "engine"}, libraries: []string{gnark, json, cobra, pflag, xsys, grpc}},
+	{dir: "bindings/cli", may: []string{"bindings/grpc", "engine"}, libraries: []string{gnark, json, cobra, pflag, xsys}},
 	// Programs that tests build and run as foreign hosts of the library.
 	{dir: "tests/abi/testdata", cgo: true},
 	{dir: "tests/hosts/testdata", may: []string{"engine"}, libraries: []string{gnark}, cgo: true},

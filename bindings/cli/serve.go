@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sealc2/sealc2/bindings/grpc"
+	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// serveJSON is the result of `serve --json`, written when it ends.
+type serveJSON struct {
+	Listen    string `json:"listen"`
+	Completed uint64 `json:"completed"` // proofs made
+	Failed    uint64 `json:"failed"`    // jobs that ended in an error
+}
+
+// usualQueueBytes holds twelve 32 GiB C1 outputs in the form that Curio sends them.
+const usualQueueBytes = 1 << 30
+
+// serveCommand is `serve`.
+func (a *app) serveCommand() *cobra.Command {
+	var listen, paramPath, queueMemory string
+	var jobs, waiting int
+	c := &cobra.Command{
+		Use:   "serve [--listen ADDRESS] [--params DIR]",
+		Short: "Prove for Curio: the service that [Cuzk] Address names",
+		Long: "Answers cuzk's gRPC service on a unix socket or TCP, in plain text and to whoever can reach it, until the\n" +
+			"first SIGINT or SIGTERM, which cancels what runs; the second one ends the process.\n\n" +
+			"PoRep C2 is proved; other kinds are refused. --memory is for all: the queue's part comes out of it.\n\n" +
+			"--params accepts development keys with a warning. Without it the folder is " + envParamDir + ",\n" +
+			"and development keys need " + envAllowDev + "=1.",
+		Args: noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			for _, n := range []struct {
+				flag  string
+				value int
+			}{{"--jobs", jobs}, {"--queue", waiting}} {
+				if n.value < 1 || n.value > 1<<20 {
+					return usage(n.flag, "1 to 1048576", strconv.Itoa(n.value))
+				}
+			}
+			config, err := a.config()
+			if err != nil {
+				return err
+			}
+			limits, err := a.limits()
+			if err != nil {
+				return err
+			}
+			queueBytes := max(grpc.MinQueueBytes, min(usualQueueBytes, limits.HostBytes/4))
+			if queueMemory != "" {
+				if queueBytes, err = parseSize("--queue-memory", queueMemory); err != nil {
+					return err
+				}
+				if queueBytes < grpc.MinQueueBytes {
+					return usage("--queue-memory", host.FormatBytes(grpc.MinQueueBytes)+" or more", queueMemory)
+				}
+			}
+			if config.HostBytes = limits.HostBytes - queueBytes; config.HostBytes <= 0 {
+				return status.New(status.NoMemory, "cli.Serve", "--memory", "more than the queue's "+host.FormatBytes(queueBytes), host.FormatBytes(limits.HostBytes))
+			}
+			listener, err := grpc.Listen(listen)
+			if err != nil {
+				return err
+			}
+			defer listener.Close()
+			e, err := a.open(config)
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			server, err := grpc.New(grpc.Config{
+				Prover: e, Params: a.paramSource(paramPath), Device: e.Device(), Jobs: jobs, Waiting: waiting, QueueBytes: queueBytes, Log: a.con.log,
+			})
+			if err != nil {
+				return err
+			}
+			if err := server.Serve(c.Context(), listener); err != nil {
+				return err
+			}
+			v := serveJSON{Listen: listen}
+			v.Completed, v.Failed = server.Totals()
+			return a.result(v, func(w io.Writer) { fmt.Fprintf(w, "%d proofs made, %d jobs failed\n", v.Completed, v.Failed) })
+		},
+	}
+	c.Flags().StringVar(&listen, "listen", grpc.DefaultAddress, "unix:///path of a socket, or host:port")
+	c.Flags().StringVar(&paramPath, "params", "", paramsUsage)
+	c.Flags().IntVar(&jobs, "jobs", 2, "jobs in the engine at a time: one is read and checked while another proves")
+	c.Flags().IntVar(&waiting, "queue", 64, "jobs that may wait beside those")
+	c.Flags().StringVar(&queueMemory, "queue-memory", "", "memory for the C1 outputs of all jobs, as 2GiB; empty: a quarter of the limit, at most 1GiB")
+	c.Flags().Var(&a.device, "device", "where to prove")
+	return c
+}

@@ -1,0 +1,195 @@
+package grpc
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // registers the codec that wire asks for
+	"google.golang.org/grpc/mem"
+	rpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/sealc2/sealc2/bindings/grpc/cuzkv1"
+	"github.com/sealc2/sealc2/engine/host"
+)
+
+// MaxMessageBytes is the longest message in either direction, as in cuzk. A 32 GiB C1 output is 51 MB of JSON, and 68 MB
+// in the base64 wrapper in which Curio sends it.
+const MaxMessageBytes = 128 << 20
+
+// maxFieldBytes bounds what of a submission is not its vanilla proof: names and numbers.
+const maxFieldBytes = 64 << 10
+
+// room is the ceiling of the bytes that inputs hold. Safe for concurrent use.
+type room struct {
+	limit int64
+	held  atomic.Int64
+}
+
+// take reserves n bytes, or refuses with both numbers.
+func (r *room) take(n int64) error {
+	if held := r.held.Add(n); held > r.limit {
+		r.held.Add(-n)
+		return rpcstatus.Errorf(codes.ResourceExhausted, "queue memory: want %s more, got %s free of %s", host.FormatBytes(n),
+			host.FormatBytes(max(0, r.limit-(held-n))), host.FormatBytes(r.limit))
+	}
+	return nil
+}
+
+// input is a submission as it came: the message in an arena of its own, and what it says.
+type input struct {
+	room  *room
+	arena *host.Arena
+	size  int64
+
+	submitted bool                  // false: the message has no submission
+	fields    pb.SubmitProofRequest // without the vanilla proofs
+	vanilla   []byte                // in the arena; valid until release
+	digest    [sha256.Size]byte     // of all that decides the proof
+}
+
+// release gives the memory back. Calling it twice is legal, from one goroutine at a time.
+func (in *input) release() {
+	if in.arena != nil {
+		in.vanilla = nil
+		in.arena.Close()
+		in.arena = nil
+		in.room.held.Add(-in.size)
+	}
+}
+
+// read copies a message out of the transport's buffers and takes it apart. wrapped says that the submission is field 1
+// of it, as in ProveRequest. On an error nothing is held.
+func (in *input) read(data mem.BufferSlice, wrapped bool) (err error) {
+	size := int64(data.Len())
+	if err := in.room.take(size); err != nil {
+		return err
+	}
+	arena, err := host.NewArena(host.SliceBytes[byte](int(size)))
+	if err != nil {
+		in.room.held.Add(-size)
+		return rpcstatus.Error(codes.ResourceExhausted, err.Error())
+	}
+	in.arena, in.size = arena, size
+	defer func() {
+		if err != nil {
+			in.release()
+		}
+	}()
+	message := host.Alloc[byte](arena, int(size))
+	data.CopyTo(message)
+	var rest []byte
+	if !wrapped {
+		in.submitted = true
+		rest, err = in.split(message, rest)
+	} else {
+		rest, err = in.unwrap(message, rest)
+	}
+	if err != nil {
+		return err
+	}
+	if err := proto.Unmarshal(rest, &in.fields); err != nil {
+		return malformed(err)
+	}
+	in.sum()
+	return nil
+}
+
+// unwrap finds the submissions in a ProveRequest. Should there be several, they are merged, as protobuf has it.
+func (in *input) unwrap(message, rest []byte) ([]byte, error) {
+	err := eachField(message, func(number protowire.Number, kind protowire.Type, _, value []byte) (err error) {
+		if number == 1 && kind == protowire.BytesType {
+			in.submitted = true
+			rest, err = in.split(value, rest)
+		}
+		return err
+	})
+	return rest, err
+}
+
+// split finds the vanilla proof in a submission and appends all fields but the vanilla proofs to rest.
+func (in *input) split(message, rest []byte) ([]byte, error) {
+	err := eachField(message, func(number protowire.Number, kind protowire.Type, field, value []byte) error {
+		switch {
+		case number == 10 && kind == protowire.BytesType:
+			in.vanilla = value
+		case number == 11 && kind == protowire.BytesType: // of kinds that are refused
+		case len(rest)+len(field) > maxFieldBytes:
+			return rpcstatus.Errorf(codes.InvalidArgument, "submit: want at most %d bytes beside the vanilla proof, got more", maxFieldBytes)
+		default:
+			rest = append(rest, field...)
+		}
+		return nil
+	})
+	return rest, err
+}
+
+// eachField walks a message: field is a field with its tag, value the content of one of type bytes.
+func eachField(message []byte, f func(number protowire.Number, kind protowire.Type, field, value []byte) error) error {
+	for len(message) > 0 {
+		number, kind, tag := protowire.ConsumeTag(message)
+		if tag < 0 {
+			return malformed(protowire.ParseError(tag))
+		}
+		n := protowire.ConsumeFieldValue(number, kind, message[tag:])
+		if n < 0 {
+			return malformed(protowire.ParseError(n))
+		}
+		var value []byte
+		if kind == protowire.BytesType {
+			value, _ = protowire.ConsumeBytes(message[tag:])
+		}
+		if err := f(number, kind, message[:tag+n], value); err != nil {
+			return err
+		}
+		message = message[tag+n:]
+	}
+	return nil
+}
+
+func malformed(err error) error {
+	return rpcstatus.Errorf(codes.InvalidArgument, "request: want a protobuf message, got %v", err)
+}
+
+// sum digests what decides the proof. Sector size and registered proof do not: the C1 output has them.
+func (in *input) sum() {
+	h := sha256.New()
+	var head [32]byte
+	binary.LittleEndian.PutUint64(head[0:], uint64(in.fields.GetProofKind()))
+	binary.LittleEndian.PutUint64(head[8:], in.fields.GetMinerId())
+	binary.LittleEndian.PutUint64(head[16:], in.fields.GetSectorNumber())
+	binary.LittleEndian.PutUint64(head[24:], uint64(len(in.vanilla)))
+	h.Write(head[:])
+	h.Write(in.vanilla)
+	h.Sum(in.digest[:0])
+}
+
+// inputMessage is an input as the codec receives it. What is wrong with it stays here, since an error of the codec would
+// become INTERNAL whatever it is.
+type inputMessage struct {
+	input   *input
+	wrapped bool
+	err     error
+}
+
+// wire is the codec of the server: protobuf, and submissions that stay outside the Go heap.
+type wire struct{ encoding.CodecV2 }
+
+func newWire() wire { return wire{encoding.GetCodecV2("proto")} }
+
+// Unmarshal reads one message of at most MaxMessageBytes.
+func (w wire) Unmarshal(data mem.BufferSlice, v any) error {
+	if m, ok := v.(*inputMessage); ok {
+		m.err = m.input.read(data, m.wrapped)
+		return nil
+	}
+	if data.Len() > maxFieldBytes {
+		return fmt.Errorf("want at most %d bytes, got %d", maxFieldBytes, data.Len())
+	}
+	return w.CodecV2.Unmarshal(data, v)
+}

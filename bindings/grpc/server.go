@@ -1,0 +1,189 @@
+package grpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	rpc "google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/sealc2/sealc2/engine"
+	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// DefaultAddress is where Curio looks for its prover by default.
+const DefaultAddress = "unix:///run/curio/cuzk.sock"
+
+// Bounds of what the server keeps for connections. A stream whose message waits for its turn holds at most one window.
+const (
+	streamWindowBytes     = 1 << 20
+	connectionWindowBytes = 8 << 20
+	maxStreams            = 256 // of a connection
+	askWidth              = 2   // small messages received at a time
+	askLimit              = 256 // and those that wait
+	endingTime            = 5 * time.Second
+)
+
+// MinQueueBytes is the smallest Config.QueueBytes: a message and the same as an input.
+const MinQueueBytes = 2 * MaxMessageBytes
+
+// Prover is the engine as the service uses it: engine.Engine, or what a test puts in its place.
+type Prover interface {
+	Prove(ctx context.Context, request *engine.ProveRequest) (*engine.ProveResult, error)
+}
+
+// Config is fixed for the life of a Server.
+type Config struct {
+	Prover Prover // not closed by the Server
+	Params engine.ParamSource
+	Device string // the engine's name of it
+	// Jobs is how many jobs are in the engine at a time, at least 1. With 2, one is read and checked while another
+	// proves; the engine's budget decides whether more is of use.
+	Jobs int
+	// Waiting is how many jobs wait for that at most, at least 1.
+	Waiting int
+	// QueueBytes bounds the memory of all submissions, of those that are received too; at least MinQueueBytes.
+	QueueBytes int64
+	Log        func(level, text string) // as engine.Config's; nil drops the lines
+}
+
+// Server is the service. Serve may be called once.
+type Server struct {
+	config      Config
+	start       time.Time
+	queue       *queue
+	room        room
+	submissions *gate
+	asks        *gate
+	rpc         *rpc.Server
+}
+
+// New makes a server. Errors: Caller for a bound out of its range.
+func New(config Config) (*Server, error) {
+	const op = "grpc.New"
+	for _, bound := range []struct {
+		name     string
+		got, min int64
+	}{{"jobs", int64(config.Jobs), 1}, {"waiting jobs", int64(config.Waiting), 1}, {"queue bytes", config.QueueBytes, MinQueueBytes}} {
+		if bound.got < bound.min {
+			return nil, status.New(status.Caller, op, bound.name, fmt.Sprintf("%d or more", bound.min), fmt.Sprint(bound.got))
+		}
+	}
+	// Up to a quarter of the memory is for messages on their way, the rest for inputs.
+	width := min(max(1, config.QueueBytes/4/MaxMessageBytes), 4)
+	s := &Server{
+		config: config, start: time.Now(), room: room{limit: config.QueueBytes - width*MaxMessageBytes},
+		submissions: newGate(int(width), config.Waiting+config.Jobs), asks: newGate(askWidth, askLimit),
+	}
+	s.queue = newQueue(config.Prover, config.Params, config.Jobs, config.Waiting, s.log)
+	s.rpc = rpc.NewServer(
+		rpc.ForceServerCodecV2(newWire()),
+		rpc.MaxRecvMsgSize(MaxMessageBytes), rpc.MaxSendMsgSize(MaxMessageBytes),
+		rpc.MaxConcurrentStreams(maxStreams),
+		// Fixed windows: with gRPC's own choice each stream that waits could hold 16 MiB.
+		rpc.InitialWindowSize(streamWindowBytes), rpc.InitialConnWindowSize(connectionWindowBytes),
+		// A client whose machine is gone is noticed, and its jobs cancelled; one that asks whether we live may do so.
+		rpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+		rpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+	)
+	s.rpc.RegisterService(s.desc(), nil)
+	return s, nil
+}
+
+func (s *Server) log(level, format string, args ...any) {
+	if s.config.Log != nil {
+		s.config.Log(level, fmt.Sprintf(format, args...))
+	}
+}
+
+// Serve answers calls on a listener, which it closes, until ctx ends. Then it takes no more jobs, cancels those that it has,
+// lets their callers know, and returns nil when the engine has let go of them. Errors: Internal where the listener fails.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	s.log("info", "serving cuzk.v1.ProvingEngine on %s, %d jobs at a time, %d may wait, in %s", listener.Addr(), s.config.Jobs,
+		s.config.Waiting, host.FormatBytes(s.config.QueueBytes))
+	failed := make(chan error, 1)
+	go func() {
+		var err error
+		defer func() { failed <- err }()
+		defer status.Recover("grpc.Serve", &err)
+		err = s.rpc.Serve(listener)
+	}()
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		s.log("info", "ending: %v", context.Cause(ctx))
+	}
+	s.queue.shut()
+	// Callers get their answers; who does not take them, or sends on, is cut off.
+	hard := time.AfterFunc(endingTime, s.rpc.Stop)
+	s.rpc.GracefulStop()
+	hard.Stop()
+	s.queue.join()
+	if err != nil {
+		return status.Wrap(status.Internal, "grpc.Serve", listener.Addr().String(), err)
+	}
+	return nil
+}
+
+// Listen opens an address: unix:///path or unix:path for a socket, host:port or tcp://host:port. A socket's folder is
+// made; a socket that a server left behind is removed, one that a server answers on is not. Errors: Caller for an address
+// of another form; Input for one that cannot be had.
+func Listen(address string) (net.Listener, error) {
+	const op = "grpc.Listen"
+	path, isUnix := strings.CutPrefix(address, "unix://")
+	if !isUnix {
+		path, isUnix = strings.CutPrefix(address, "unix:")
+	}
+	if !isUnix {
+		hostPort := strings.TrimPrefix(address, "tcp://")
+		if _, _, err := net.SplitHostPort(hostPort); err != nil || strings.Contains(hostPort, "/") {
+			return nil, status.New(status.Caller, op, "address", "unix:///path or host:port", fmt.Sprintf("%q", address))
+		}
+		listener, err := net.Listen("tcp", hostPort)
+		if err != nil {
+			return nil, status.Wrap(status.Input, op, address, err)
+		}
+		return listener, nil
+	}
+	if path == "" {
+		return nil, status.New(status.Caller, op, "address", "the path of a socket", fmt.Sprintf("%q", address))
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, status.Wrap(status.Input, op, path, err)
+	}
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, status.Wrap(status.Input, op, path, err)
+	case info.Mode().Type() != fs.ModeSocket:
+		return nil, status.New(status.Input, op, path, "a socket or nothing", "another kind of file")
+	default:
+		if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+			c.Close()
+			return nil, status.New(status.Input, op, path, "a socket without a server", "one that answers")
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, status.Wrap(status.Input, op, path, err)
+		}
+	}
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, status.Wrap(status.Input, op, path, err)
+	}
+	return listener, nil
+}
+
+// Totals is how many proofs were made, and how many jobs ended in an error.
+func (s *Server) Totals() (completed, failed uint64) {
+	v := s.queue.look()
+	return v.totals.completed, v.totals.failed
+}

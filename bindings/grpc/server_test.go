@@ -177,6 +177,15 @@ func (r *rig) status() *pb.GetStatusResponse {
 	return s
 }
 
+// counts is what GetStatus says of PoRep jobs.
+func (r *rig) counts() *pb.QueueStatus {
+	r.t.Helper()
+	if queues := r.status().Queues; len(queues) > 0 {
+		return queues[0]
+	}
+	return &pb.QueueStatus{}
+}
+
 // outcome is what a call gave.
 type outcome struct {
 	result *pb.AwaitProofResponse
@@ -414,7 +423,7 @@ func TestProve_ClientGone(t *testing.T) {
 	first := r.start(ctx, porep("id", "abc"))
 	next(t, p.begun)
 	waiting := r.start(ctx, porep("pending", "never"))
-	until(t, "one waits", func() bool { return r.status().GetQueues()[0].GetPending() == 1 })
+	until(t, "one waits", func() bool { return r.counts().Pending == 1 })
 	gone()
 	if got := next(t, first); rpcstatus.Code(got.err) != codes.Canceled {
 		t.Errorf("%v", got)
@@ -605,7 +614,7 @@ func TestServe_End(t *testing.T) {
 	running := r.start(t.Context(), porep("running", "abc"))
 	next(t, p.begun)
 	pending := r.start(t.Context(), porep("pending", "abc"))
-	until(t, "one waits", func() bool { return r.status().GetQueues()[0].GetPending() == 1 })
+	until(t, "one waits", func() bool { return r.counts().Pending == 1 })
 	r.end()
 	wantCode(t, "running", next(t, running).err, codes.Unavailable, "ending")
 	wantCode(t, "pending", next(t, pending).err, codes.Unavailable, "ending")

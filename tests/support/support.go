@@ -78,7 +78,7 @@ var watched struct {
 
 func look(library string) error {
 	paths := []string{library, "testdata"}
-	for _, part := range []string{"bindings/cli", "engine", "include", "capi"} {
+	for _, part := range []string{"bindings/cli", "bindings/grpc", "engine", "include", "capi"} {
 		paths = append(paths, filepath.Join(Root(), part))
 	}
 	for _, path := range paths {

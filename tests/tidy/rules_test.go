@@ -66,10 +66,10 @@ var rooms = []room{
 	{dir: "engine/synthetic", may: []string{"engine/c1", "engine/circuit", "engine/host", "engine/status"}, libraries: []string{gnark, json}},
 	{dir: "engine", may: []string{"engine", "cuda"}, libraries: []string{gnark, json, xsync}},
 	{dir: "capi", may: []string{"engine"}, libraries: []string{gnark, xsys}, cgo: true},
-	// The service is a part of the command; only its main package opens engines and reads the environment.
+	// The service is a part of the command, which opens the engine, reads the environment and calls it in tests.
 	{dir: "bindings/grpc", may: []string{"bindings/grpc/cuzkv1", "engine"}, libraries: []string{grpc, proto}},
 	{dir: "bindings/grpc/cuzkv1", libraries: []string{grpc, proto}},
-	{dir: "bindings/cli", may: []string{"bindings/grpc", "engine"}, libraries: []string{gnark, json, cobra, pflag, xsys}},
+	{dir: "bindings/cli", may: []string{"bindings/grpc", "engine"}, libraries: []string{gnark, json, cobra, pflag, xsys, grpc}},
 	// Programs that tests build and run as foreign hosts of the library.
 	{dir: "tests/abi/testdata", cgo: true},
 	{dir: "tests/hosts/testdata", may: []string{"engine"}, libraries: []string{gnark}, cgo: true},

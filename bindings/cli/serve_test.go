@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	rpc "google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	pb "github.com/sealc2/sealc2/bindings/grpc/cuzkv1"
+	"github.com/sealc2/sealc2/engine"
+	"github.com/sealc2/sealc2/engine/host"
+)
+
+// servedProver notes what it is asked and answers with a proof.
+type servedProver struct {
+	fakeProver
+	asked chan *engine.ProveRequest
+}
+
+func (p *servedProver) Prove(_ context.Context, request *engine.ProveRequest) (*engine.ProveResult, error) {
+	p.asked <- request
+	return &engine.ProveResult{Proof: make([]byte, 192)}, nil
+}
+
+// Goal: flags and environment arrive, the service answers on its socket until the context ends, and that is success.
+func TestServe(t *testing.T) {
+	address := "unix://" + filepath.Join(t.TempDir(), "folder", "s.sock")
+	p := &servedProver{asked: make(chan *engine.ProveRequest, 1)}
+	w := world{
+		open: func(c engine.Config) (prover, error) { p.config = c; return p, nil },
+		env:  map[string]string{"FIL_PROOFS_PARAMETER_CACHE": "/params", envAllowDev: "1", envThreads: "3"},
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	type end struct {
+		code           int
+		stdout, stderr string
+	}
+	ended := make(chan end, 1)
+	go func() {
+		var e end
+		e.code, e.stdout, e.stderr = w.run(ctx, "serve", "--listen", address, "--memory", "3GiB", "--queue-memory", "512MiB", "--device", "cpu", "--log", "info", "--json")
+		ended <- e
+	}()
+	conn, err := rpc.NewClient(address, rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithDefaultCallOptions(rpc.WaitForReady(true)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	call, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	response, err := pb.NewProvingEngineClient(conn).Prove(call, &pb.ProveRequest{Submit: &pb.SubmitProofRequest{
+		ProofKind: pb.ProofKind_POREP_SEAL_COMMIT, VanillaProof: []byte("C1"), MinerId: 1000,
+	}})
+	if err != nil || response.Result.Status != pb.AwaitProofResponse_COMPLETED || len(response.Result.Proof) != 192 {
+		t.Fatal(response, err)
+	}
+	q := <-p.asked
+	if !q.Params.AllowDev || q.Params.Dir != "/params" || !q.OnChain || q.IDs == nil {
+		t.Errorf("request %+v", q)
+	}
+	if p.config.HostBytes != (3<<30)-(512<<20) || p.config.Threads != 3 || p.config.Device != "cpu" {
+		t.Errorf("config %+v", p.config)
+	}
+	stop()
+	e := <-ended
+	var v serveJSON
+	if err := json.Unmarshal([]byte(e.stdout), &v); err != nil || e.code != exitDone || v.Completed != 1 || v.Failed != 0 || v.Listen != address || p.closed != 1 {
+		t.Errorf("exit code %d, %q, closed %d times", e.code, e.stdout, p.closed)
+	}
+	if !strings.Contains(e.stderr, "info: serving") {
+		t.Errorf("log %q", e.stderr)
+	}
+}
+
+// Goal: what cannot be served is refused, and no engine stays open.
+func TestServe_Refused(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	p := &servedProver{}
+	w := world{open: func(engine.Config) (prover, error) { p.opened++; return p, nil }}
+	for _, c := range []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"--listen", "nowhere"}, exitUsage, "host:port"},
+		{[]string{"--listen", taken.Addr().String()}, exitRefused, "in use"},
+		{[]string{"--jobs", "0"}, exitUsage, "--jobs"},
+		{[]string{"--queue", "-1"}, exitUsage, "--queue"},
+		{[]string{"--queue-memory", "1MiB"}, exitUsage, host.FormatBytes(256 << 20)},
+		{[]string{"--queue-memory", "much"}, exitUsage, "--queue-memory"},
+		{[]string{"--memory", "512MiB", "--queue-memory", "1GiB"}, exitRefused, "more than the queue's"},
+		{[]string{"more"}, exitUsage, "flags only"},
+	} {
+		code, _, stderr := w.run(t.Context(), append([]string{"serve"}, c.args...)...)
+		if code != c.code || !strings.Contains(stderr, c.text) {
+			t.Errorf("%q: exit code %d, %q", c.args, code, stderr)
+		}
+	}
+	if p.opened != p.closed {
+		t.Errorf("opened %d, closed %d", p.opened, p.closed)
+	}
+}

@@ -547,7 +547,7 @@ func TestSubmitAwaitCancel(t *testing.T) {
 	for _, line := range []string{
 		"cuzk_proofs_completed_total 1\n", "cuzk_proofs_failed_total 0\n", `cuzk_proofs_completed{proof_kind="porep_c2"} 1` + "\n",
 		`cuzk_proofs_failed{proof_kind="porep_c2"} 0` + "\n", `cuzk_proof_duration_seconds_count{proof_kind="porep_c2"} 1` + "\n",
-		"cuzk_uptime_seconds 0\n", "cuzk_queue_depth 0\n", "cuzk_running_jobs 0\n", "cuzk_gpu_workers 1\n", "sealc2_queue_bytes 0\n",
+		"\ncuzk_uptime_seconds ", "cuzk_queue_depth 0\n", "cuzk_running_jobs 0\n", "cuzk_gpu_workers 1\n", "sealc2_queue_bytes 0\n",
 	} {
 		if !strings.Contains(m.PrometheusText, line) {
 			t.Errorf("metrics lack %q:\n%s", line, m.PrometheusText)

@@ -1,5 +1,5 @@
 // Package engine proves and verifies sectors: it owns the budget, the parameters, the programs and the
-// scheduler, and wires the rooms below it. capi and bindings/cli are its only callers; they turn the
+// scheduler, and wires the rooms below it. capi and bindings/cli (with bindings/grpc behind it) call it; they turn the
 // environment into a Config, which the engine itself never reads.
 package engine
 

@@ -184,6 +184,14 @@ func findJob(op string, handle uint64) (*job, error) {
 	return j, nil
 }
 
+// jobOf is findJob for calls that need no job: their handle is 0, and the job nil.
+func jobOf(op string, handle uint64) (*job, error) {
+	if handle == 0 {
+		return nil, nil
+	}
+	return findJob(op, handle)
+}
+
 func removeJob(op string, handle uint64) error {
 	handles.mu.Lock()
 	defer handles.mu.Unlock()

@@ -109,12 +109,7 @@ func sealc2go_prove(handle C.sealc2_engine, request C.sealc2_in_prove, proof *C.
 	proofLen *C.size_t, failure *C.sealc2_error) C.int32_t {
 	const op = "sealc2_prove"
 	return guard(op, failure, func() error {
-		needed := func(bytes uint64) {
-			if proofLen != nil {
-				*proofLen = C.size_t(bytes)
-			}
-		}
-		needed(0)
+		needed := lengthOf(proofLen)
 		if err := checkStruct(op, "request", unsafe.Pointer(request), unsafe.Sizeof(*request)); err != nil {
 			return err
 		}
@@ -126,11 +121,9 @@ func sealc2go_prove(handle C.sealc2_engine, request C.sealc2_in_prove, proof *C.
 		if err != nil {
 			return err
 		}
-		var j *job
-		if request.job != 0 {
-			if j, err = findJob(op, uint64(request.job)); err != nil {
-				return err
-			}
+		j, err := jobOf(op, uint64(request.job))
+		if err != nil {
+			return err
 		}
 		s, err := useSession(op, uint64(handle))
 		if err != nil {
@@ -146,6 +139,17 @@ func sealc2go_prove(handle C.sealc2_engine, request C.sealc2_in_prove, proof *C.
 		copy(out, made)
 		return nil
 	})
+}
+
+// lengthOf says that there is no proof yet, and returns what sets its length, where the caller wants to know it.
+func lengthOf(proofLen *C.size_t) (needed func(bytes uint64)) {
+	needed = func(bytes uint64) {
+		if proofLen != nil {
+			*proofLen = C.size_t(bytes)
+		}
+	}
+	needed(0)
+	return needed
 }
 
 func proveRequest(op string, request C.sealc2_in_prove) (*engine.ProveRequest, error) {
@@ -261,12 +265,7 @@ func sealc2go_prove_assignments(handle C.sealc2_engine, request C.sealc2_in_assi
 	proofLen *C.size_t, failure *C.sealc2_error) C.int32_t {
 	const op = "sealc2_prove_assignments"
 	return guard(op, failure, func() error {
-		needed := func(bytes uint64) {
-			if proofLen != nil {
-				*proofLen = C.size_t(bytes)
-			}
-		}
-		needed(0)
+		needed := lengthOf(proofLen)
 		if err := checkStruct(op, "request", unsafe.Pointer(request), unsafe.Sizeof(*request)); err != nil {
 			return err
 		}
@@ -295,11 +294,9 @@ func sealc2go_prove_assignments(handle C.sealc2_engine, request C.sealc2_in_assi
 		if converted.R, converted.S, err = blindingScalars(op, request.r, request.s, request.scalar_count); err != nil {
 			return err
 		}
-		var j *job
-		if request.job != 0 {
-			if j, err = findJob(op, uint64(request.job)); err != nil {
-				return err
-			}
+		j, err := jobOf(op, uint64(request.job))
+		if err != nil {
+			return err
 		}
 		s, err := useSession(op, uint64(handle))
 		if err != nil {
@@ -404,11 +401,9 @@ func sealc2go_circuit_digest(handle C.sealc2_engine, shape C.sealc2_in_text, job
 		if err != nil {
 			return err
 		}
-		var j *job
-		if jobHandle != 0 {
-			if j, err = findJob(op, uint64(jobHandle)); err != nil {
-				return err
-			}
+		j, err := jobOf(op, uint64(jobHandle))
+		if err != nil {
+			return err
 		}
 		s, err := useSession(op, uint64(handle))
 		if err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // SumG1 returns the sum of a plan for G1. The input and scratch, p.Bytes of it, belong to the call until it returns; it has
-// then waited for the stream, unless it returns an error: then they belong to the stream until that is synchronized. Errors: Cancelled; Internal for an input that is not what was planned, or when
-// a kernel reports a fault; else what the driver said.
+// then waited for the stream, unless it returns an error: then they belong to the stream until that is synchronized. Errors:
+// Cancelled; Internal for an input that is not what was planned, or when a kernel reports a fault; else what the driver said.
 func (m *Summer) SumG1(ctx context.Context, s *driver.Stream, p *Plan, in Input, scratch driver.Ptr) (sum bls.G1Jac, err error) {
 	defer status.Recover("msm.SumG1", &err)
 	status.Check(p.Curve == G1, "msm.SumG1", "a plan for G1")
@@ -23,24 +23,17 @@ func (m *Summer) SumG1(ctx context.Context, s *driver.Stream, p *Plan, in Input,
 	if err != nil {
 		return sum, err
 	}
-	at := 255
-	for _, t := range byDoublings(parts) {
-		for ; at > t.doublings; at-- {
-			sum.DoubleAssign()
-		}
-		x := *(*[4]fp.Element)(unsafe.Pointer(&t.point[0]))
-		if at = t.doublings; x[2].IsZero() {
-			continue
+	combine(parts, func() { sum.DoubleAssign() }, func(point unsafe.Pointer) {
+		x := (*[4]fp.Element)(point)
+		if x[2].IsZero() {
+			return
 		}
 		// With Z = ZZZ, X/ZZ = X ZZ^2 / Z^2 and Y/ZZZ = Y ZZZ^2 / Z^3.
 		p := bls.G1Jac{Z: x[3]}
 		p.X.Square(&x[2]).Mul(&p.X, &x[0])
 		p.Y.Square(&x[3]).Mul(&p.Y, &x[1])
 		sum.AddAssign(&p)
-	}
-	for ; at > 0; at-- {
-		sum.DoubleAssign()
-	}
+	})
 	return sum, nil
 }
 
@@ -52,28 +45,31 @@ func (m *Summer) SumG2(ctx context.Context, s *driver.Stream, p *Plan, in Input,
 	if err != nil {
 		return sum, err
 	}
-	at := 255
-	for _, t := range byDoublings(parts) {
-		for ; at > t.doublings; at-- {
-			sum.DoubleAssign()
-		}
-		x := *(*[4]bls.E2)(unsafe.Pointer(&t.point[0]))
-		if at = t.doublings; x[2].IsZero() {
-			continue
+	combine(parts, func() { sum.DoubleAssign() }, func(point unsafe.Pointer) {
+		x := (*[4]bls.E2)(point)
+		if x[2].IsZero() {
+			return
 		}
 		p := bls.G2Jac{Z: x[3]}
 		p.X.Square(&x[2]).Mul(&p.X, &x[0])
 		p.Y.Square(&x[3]).Mul(&p.Y, &x[1])
 		sum.AddAssign(&p)
-	}
-	for ; at > 0; at-- {
-		sum.DoubleAssign()
-	}
+	})
 	return sum, nil
 }
 
-// byDoublings sorts the parts by how often they are doubled, most first.
-func byDoublings(parts []total) []total {
+// combine adds the parts, each doubled as often as it says, by 255 doublings of the sum in all.
+func combine(parts []total, double func(), add func(point unsafe.Pointer)) {
 	slices.SortStableFunc(parts, func(a, b total) int { return cmp.Compare(b.doublings, a.doublings) })
-	return parts
+	at := 255
+	for i := range parts {
+		for ; at > parts[i].doublings; at-- {
+			double()
+		}
+		at = parts[i].doublings
+		add(unsafe.Pointer(&parts[i].point[0]))
+	}
+	for ; at > 0; at-- {
+		double()
+	}
 }

@@ -22,34 +22,13 @@ import (
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
+	"github.com/sealc2/sealc2/tests/support"
 )
-
-func bitsOf(text string) circuit.Bits {
-	b := circuit.NewBits(len(text))
-	for i, c := range text {
-		if c == '1' {
-			b.Set(i)
-		}
-	}
-	return b
-}
 
 // loadAssignment reads a tiny circuit's vectors. Bits behind the ends of its densities are garbage.
 func loadAssignment(t testing.TB, name string) *groth16.Assignment {
 	t.Helper()
-	var w struct {
-		A, B, C []string
-		Inputs  []string `json:"input_assignment"`
-		Aux     []string `json:"aux_assignment"`
-		AAux    string   `json:"a_aux_density"`
-		BInput  string   `json:"b_input_density"`
-		BAux    string   `json:"b_aux_density"`
-	}
-	readJSON(t, "tiny/"+name+"/witness.json", &w)
-	a := &groth16.Assignment{
-		Inputs: scalarsOf(t, w.Inputs), Aux: scalarsOf(t, w.Aux), A: scalarsOf(t, w.A), B: scalarsOf(t, w.B), C: scalarsOf(t, w.C),
-		Density: circuit.Density{AAux: bitsOf(w.AAux), BInput: bitsOf(w.BInput), BAux: bitsOf(w.BAux)},
-	}
+	a := support.LoadTiny(t, vectors+"tiny/"+name).Assignment
 	for _, b := range []circuit.Bits{a.Density.AAux, a.Density.BInput, a.Density.BAux} {
 		if rest := b.Len & 63; rest != 0 {
 			b.Words[len(b.Words)-1] |= ^uint64(0) << rest
@@ -373,7 +352,7 @@ func TestProveAssignments_Sector(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
-		if !bytes.Equal(result.Proof, hexOf(t, want.Proofs[0])) {
+		if !bytes.Equal(result.Proof, support.Hex(t, want.Proofs[0])) {
 			t.Error("another proof than the reference's")
 		}
 		used := func(r *syscall.Rusage) time.Duration { return time.Duration(r.Utime.Nano() + r.Stime.Nano()) }
@@ -382,7 +361,7 @@ func TestProveAssignments_Sector(t *testing.T) {
 		}
 		return used(&after) - used(&before)
 	}
-	r, z := scalarsOf(t, want.R), scalarsOf(t, want.S)
+	r, z := support.Scalars(t, want.R), support.Scalars(t, want.S)
 	vectors := measure(func() (*ProveResult, error) {
 		return e.ProveAssignments(context.Background(), &AssignmentRequest{
 			SRS: openSRS(t, e, set.Params), AllowDev: true, Assignments: []*groth16.Assignment{a}, R: r, S: z,

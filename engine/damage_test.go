@@ -310,7 +310,7 @@ func TestProve_DamagedFile(t *testing.T) {
 	request := func() *ProveRequest {
 		return &ProveRequest{
 			C1: s.c1, IDs: s.ids(t), Params: ParamSource{Dir: dir, AllowDev: true}, OnChain: true,
-			R: scalarsOf(t, s.proof.R), S: scalarsOf(t, s.proof.S),
+			R: support.Scalars(t, s.proof.R), S: support.Scalars(t, s.proof.S),
 		}
 	}
 	size := counts.Bytes()

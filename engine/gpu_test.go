@@ -14,6 +14,7 @@ import (
 	"github.com/sealc2/sealc2/cuda/kerneltest"
 	"github.com/sealc2/sealc2/cuda/sim"
 	"github.com/sealc2/sealc2/engine/status"
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 // onMachine is a source of GPUs over a driver.
@@ -163,7 +164,7 @@ func TestProve_GPUEqualsReference(t *testing.T) {
 			s := loadSector(t, c.name)
 			request := &ProveRequest{
 				C1: s.c1, IDs: s.ids(t), Params: ParamSource{Dir: dir, AllowDev: true}, OnChain: true,
-				R: scalarsOf(t, s.proof.R), S: scalarsOf(t, s.proof.S),
+				R: support.Scalars(t, s.proof.R), S: support.Scalars(t, s.proof.S),
 			}
 			if s.facts.Number == 0 {
 				request.Statement = s.statement

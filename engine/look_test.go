@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sealc2/sealc2/engine/status"
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 // Goal: what is told of a C1 is what its statement says and what the circuit of the reference was given.
@@ -24,14 +25,14 @@ func TestReadC1_EqualsReference(t *testing.T) {
 		}
 		readJSON(t, "c1/"+name+"/witness.json", &witness)
 		request := &ReadC1Request{C1: s.c1, Statement: s.statement}
-		request.IDs = &SectorIDs{SectorID: s.facts.SectorID, ProverID: [32]byte(hexOf(t, s.facts.ProverID))}
+		request.IDs = &SectorIDs{SectorID: s.facts.SectorID, ProverID: [32]byte(support.Hex(t, s.facts.ProverID))}
 		got, err := e.ReadC1(context.Background(), request)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if [32]byte(hexOf(t, s.facts.CommR)) != got.CommR || [32]byte(hexOf(t, s.facts.CommD)) != got.CommD ||
-			[32]byte(hexOf(t, s.facts.Ticket)) != got.Ticket || [32]byte(hexOf(t, s.facts.Seed)) != got.Seed {
+		if [32]byte(support.Hex(t, s.facts.CommR)) != got.CommR || [32]byte(support.Hex(t, s.facts.CommD)) != got.CommD ||
+			[32]byte(support.Hex(t, s.facts.Ticket)) != got.Ticket || [32]byte(support.Hex(t, s.facts.Seed)) != got.Seed {
 			t.Errorf("%s: other values than the statement has: %+v", name, got)
 		}
 		if name == "porep-32k" != (got.RegisteredProof == -1) {
@@ -42,7 +43,7 @@ func TestReadC1_EqualsReference(t *testing.T) {
 			continue
 		}
 		for k, p := range witness.Partitions {
-			if !slices.Equal(got.Inputs[k], scalarsOf(t, p.Public)) {
+			if !slices.Equal(got.Inputs[k], support.Scalars(t, p.Public)) {
 				t.Errorf("%s: public inputs of partition %d differ", name, k)
 			}
 		}

@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"encoding/hex"
-	"encoding/json"
-	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,49 +14,14 @@ import (
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/params"
+	"github.com/sealc2/sealc2/tests/support"
 )
 
 const vectors = "../tests/vectors/"
 
 func readJSON(t testing.TB, path string, into any) {
 	t.Helper()
-	data, err := os.ReadFile(vectors + path)
-	if err == nil {
-		err = json.Unmarshal(data, into)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func scalarOf(t testing.TB, text string) (x fr.Element) {
-	t.Helper()
-	raw, err := hex.DecodeString(text)
-	if err == nil && len(raw) == 32 {
-		x, err = fr.LittleEndian.Element((*[32]byte)(raw))
-	}
-	if err != nil || len(raw) != 32 {
-		t.Fatalf("scalar %q: %v", text, err)
-	}
-	return x
-}
-
-func scalarsOf(t testing.TB, texts []string) []fr.Element {
-	t.Helper()
-	out := make([]fr.Element, len(texts))
-	for i := range texts {
-		out[i] = scalarOf(t, texts[i])
-	}
-	return out
-}
-
-func hexOf(t testing.TB, text string) []byte {
-	t.Helper()
-	raw, err := hex.DecodeString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
+	support.ReadJSON(t, vectors+path, into)
 }
 
 // tinyCase is a small circuit of the reference with its parameters and proof.
@@ -75,39 +38,14 @@ type tinyCase struct {
 
 func loadTiny(t testing.TB, name string) *tinyCase {
 	t.Helper()
-	var r1cs struct {
-		Inputs, Aux, Constraints int
-		Canonical                []map[string][][2]any
-	}
-	var witness struct {
-		Inputs []string `json:"input_assignment"`
-		Aux    []string `json:"aux_assignment"`
-	}
-	var proof struct {
-		Public []string `json:"public_inputs"`
-		R, S   string
-		Proof  string
-		Bare   string `json:"proof_with_r_and_s_zero"`
-	}
-	readJSON(t, "tiny/"+name+"/r1cs.json", &r1cs)
-	readJSON(t, "tiny/"+name+"/witness.json", &witness)
-	readJSON(t, "tiny/"+name+"/proof.json", &proof)
-	rows := make([]circuit.Constraint, r1cs.Constraints)
-	for i := range rows {
-		for m, into := range map[string]*[]circuit.Term{"a": &rows[i].A, "b": &rows[i].B, "c": &rows[i].C} {
-			for _, x := range r1cs.Canonical[i][m] {
-				*into = append(*into, circuit.Term{Key: circuit.Key(x[0].(float64)), Coeff: scalarOf(t, x[1].(string))})
-			}
-		}
-	}
+	from := support.LoadTiny(t, vectors+"tiny/"+name)
 	c := &tinyCase{
-		inputs: &circuit.Inputs{}, public: scalarsOf(t, proof.Public),
-		r: scalarOf(t, proof.R), s: scalarOf(t, proof.S), proof: hexOf(t, proof.Proof), bare: hexOf(t, proof.Bare),
-		aux: len(witness.Inputs) - 1,
+		inputs: &circuit.Inputs{}, public: from.Public, r: from.R, s: from.S, proof: from.Proof, bare: from.Bare,
+		aux: len(from.Assignment.Inputs) - 1,
 	}
-	c.inputs.Fields = append(scalarsOf(t, witness.Inputs[1:]), scalarsOf(t, witness.Aux)...)
+	c.inputs.Fields = append(slices.Clone(from.Assignment.Inputs[1:]), from.Assignment.Aux...)
 	var err error
-	if c.program, err = circuit.FromR1CS(name, r1cs.Inputs, make([]bool, r1cs.Aux), rows); err != nil {
+	if c.program, err = circuit.FromR1CS(name, from.InputCount, make([]bool, from.AuxCount), from.Rows); err != nil {
 		t.Fatal(err)
 	}
 	if c.srs, err = params.Open(vectors + "tiny/" + name + "/params.bin"); err != nil {

@@ -127,7 +127,7 @@ func TestProve_EqualsReference(t *testing.T) {
 			s := loadSector(t, c.name)
 			request := &ProveRequest{
 				C1: s.c1, IDs: s.ids(t), Params: ParamSource{Dir: dir, AllowDev: true}, OnChain: true,
-				R: scalarsOf(t, s.proof.R), S: scalarsOf(t, s.proof.S),
+				R: support.Scalars(t, s.proof.R), S: support.Scalars(t, s.proof.S),
 			}
 			if s.facts.Number == 0 {
 				request.Statement = s.statement

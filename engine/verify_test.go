@@ -53,20 +53,20 @@ func (s *sector) proofBytes(t testing.TB) []byte {
 	t.Helper()
 	var all []byte
 	for _, p := range s.proof.Proofs {
-		all = append(all, hexOf(t, p)...)
+		all = append(all, support.Hex(t, p)...)
 	}
 	return all
 }
 
 func (s *sector) ids(t testing.TB) *SectorIDs {
-	return &SectorIDs{SectorID: s.facts.SectorID, ProverID: [32]byte(hexOf(t, s.facts.ProverID))}
+	return &SectorIDs{SectorID: s.facts.SectorID, ProverID: [32]byte(support.Hex(t, s.facts.ProverID))}
 }
 
 func (s *sector) claim(t testing.TB, dir string) VerifyRequest {
 	return VerifyRequest{
 		RegisteredProof: s.facts.Number, IDs: *s.ids(t), Proof: s.proofBytes(t), Params: ParamSource{Dir: dir, AllowDev: true},
-		CommR: [32]byte(hexOf(t, s.facts.CommR)), CommD: [32]byte(hexOf(t, s.facts.CommD)),
-		Ticket: [32]byte(hexOf(t, s.facts.Ticket)), Seed: [32]byte(hexOf(t, s.facts.Seed)),
+		CommR: [32]byte(support.Hex(t, s.facts.CommR)), CommD: [32]byte(support.Hex(t, s.facts.CommD)),
+		Ticket: [32]byte(support.Hex(t, s.facts.Ticket)), Seed: [32]byte(support.Hex(t, s.facts.Seed)),
 	}
 }
 

@@ -39,11 +39,15 @@ var seedTold sync.Map
 // OnCard tells whether tests run on a real card, where sizes may be large.
 func OnCard() bool { return os.Getenv("SEALC2_TEST_DEVICE") == "cuda" }
 
-// NeedCard skips a test or benchmark that is too large for the emulator.
+// Large tells whether tests take sizes for a card, not the emulator's: on a card, unless -short asks for small ones, as it does
+// under tools that slow kernels down.
+func Large() bool { return OnCard() && !testing.Short() }
+
+// NeedCard skips a test or benchmark that is too large for the emulator, or for -short.
 func NeedCard(tb testing.TB) {
 	tb.Helper()
-	if !OnCard() {
-		tb.Skip("needs a card: SEALC2_TEST_DEVICE=cuda")
+	if !Large() {
+		tb.Skip("needs a card, SEALC2_TEST_DEVICE=cuda, and no -short")
 	}
 }
 

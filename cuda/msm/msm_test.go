@@ -179,10 +179,10 @@ func planned(t *testing.T, m *Summer, s Shape) *Plan {
 }
 
 // brief tells whether a sample of the cases will do: G2 runs the same code as G1, and takes the emulator four times as long.
-func brief(c Curve) bool { return c == G2 && !kerneltest.OnCard() }
+func brief(c Curve) bool { return c == G2 && !kerneltest.Large() }
 
 func sizes() []int {
-	if kerneltest.OnCard() {
+	if kerneltest.Large() {
 		return []int{0, 1, 2, 3, 31, 32, 33, 127, 128, 129, 1023, 1024, 1025, 1<<16 - 1, 1 << 16, 1<<16 + 1, 1 << 20}
 	}
 	return []int{0, 1, 2, 33, 129}
@@ -247,7 +247,7 @@ func testKinds[A any](t *testing.T, g group[A], n int) {
 }
 
 func hardSize() int {
-	if kerneltest.OnCard() {
+	if kerneltest.Large() {
 		return 1 << 17
 	}
 	return 210
@@ -262,7 +262,7 @@ func TestSum_Plans(t *testing.T) {
 	m := newSummer(t)
 	rng := rand.New(rand.NewPCG(3, 0))
 	n := 50
-	if kerneltest.OnCard() {
+	if kerneltest.Large() {
 		n = 1 << 14
 	}
 	points := groupG1.pointsOf(rng, n, true)
@@ -412,7 +412,7 @@ func testSections[A any](t *testing.T, g group[A], scale int) {
 }
 
 func sectionScale() int {
-	if kerneltest.OnCard() {
+	if kerneltest.Large() {
 		return 5000
 	}
 	return 90
@@ -425,7 +425,7 @@ func TestSum_SectionsG2(t *testing.T) { testSections(t, groupG2, sectionScale()/
 func TestSum_LargeBucket(t *testing.T) {
 	m := newSummer(t)
 	n := 4*pairLimit + 3
-	if kerneltest.OnCard() {
+	if kerneltest.Large() {
 		n = 1<<20 + 1
 	}
 	rng := rand.New(rand.NewPCG(5, 0))

@@ -219,7 +219,7 @@ func testOrder[P comparable](t *testing.T, f *family[P], from uint64) {
 	bad := f.outside(from)
 	minus := f.mul(&bad, big.NewInt(-1))
 	many := 70
-	if kerneltest.OnCard() {
+	if kerneltest.Large() {
 		many = 100_000
 	}
 	base := f.some(min(many, 64), 3)

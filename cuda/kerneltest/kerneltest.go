@@ -252,15 +252,21 @@ func Copy[T any](tb testing.TB, to driver.Ptr, values []T) {
 func Get[T any](tb testing.TB, from driver.Ptr, count int) []T {
 	tb.Helper()
 	values := make([]T, count)
-	if count == 0 {
-		return values
+	GetInto(tb, from, values)
+	return values
+}
+
+// GetInto is Get into memory that is there: at gigabytes, getting new memory from the system takes longer than the copy.
+func GetInto[T any](tb testing.TB, from driver.Ptr, values []T) {
+	tb.Helper()
+	if len(values) == 0 {
+		return
 	}
 	s := Stream(tb)
-	err := s.CopyToHost(unsafe.Pointer(&values[0]), from, int64(count)*int64(unsafe.Sizeof(values[0])))
+	err := s.CopyToHost(unsafe.Pointer(&values[0]), from, int64(len(values))*int64(unsafe.Sizeof(values[0])))
 	if err = errors.Join(err, s.Synchronize(context.Background())); err != nil {
 		tb.Fatal(err)
 	}
-	return values
 }
 
 // Run launches a kernel and waits until it has run.

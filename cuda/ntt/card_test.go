@@ -27,23 +27,31 @@ const largeLog = 27
 func parallelVector(tb testing.TB, seed uint64, n int) []fr.Element {
 	tb.Helper()
 	v := make([]fr.Element, n)
+	parallel(tb, n, func(part, from, to int) {
+		rng := rand.New(rand.NewPCG(seed, uint64(part)))
+		for i := from; i < to; i++ {
+			v[i] = fr.Element{rng.Uint64(), rng.Uint64(), rng.Uint64(), rng.Uint64() >> 2}
+		}
+	})
+	return v
+}
+
+// parallel runs f over parts of [0, n) on all threads.
+func parallel(tb testing.TB, n int, f func(part, from, to int)) {
+	tb.Helper()
 	workers := runtime.NumCPU()
 	errs := make([]error, workers)
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
-			defer status.Recover("ntt.parallelVector", &errs[w])
-			rng := rand.New(rand.NewPCG(seed, uint64(w)))
-			for i := n * w / workers; i < n*(w+1)/workers; i++ {
-				v[i] = fr.Element{rng.Uint64(), rng.Uint64(), rng.Uint64(), rng.Uint64() >> 2}
-			}
+			defer status.Recover("ntt.parallel", &errs[w])
+			f(w, n*w/workers, n*(w+1)/workers)
 		})
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		tb.Fatal(err)
 	}
-	return v
 }
 
 // Goal: transforms of three and four passes equal gnark-crypto's.
@@ -83,11 +91,12 @@ func TestTransforms_Full(t *testing.T) {
 	}
 	var polynomials [3][]fr.Element
 	var vectors [3]driver.Ptr
+	got := make([]fr.Element, n)
 	for i := range 2 {
 		polynomials[i] = parallelVector(t, uint64(i), n)
 		vectors[i] = kerneltest.Put(t, polynomials[i])
 		run(tr.Forward(s, vectors[i], largeLog, i == 1))
-		got := kerneltest.Get[fr.Element](t, vectors[i], n)
+		kerneltest.GetInto(t, vectors[i], got)
 		root, err := fft.Generator(uint64(n) << i)
 		if err != nil {
 			t.Fatal(err)
@@ -102,15 +111,18 @@ func TestTransforms_Full(t *testing.T) {
 			}
 		}
 		run(tr.Inverse(s, vectors[i], largeLog, i == 1))
-		if !slices.Equal(kerneltest.Get[fr.Element](t, vectors[i], n), polynomials[i]) {
+		kerneltest.GetInto(t, vectors[i], got)
+		if !slices.Equal(got, polynomials[i]) {
 			t.Fatalf("coset %v: the way back leads elsewhere", i == 1)
 		}
 	}
 	var rows [3][]fr.Element
 	rows[0], rows[1], rows[2] = parallelVector(t, 5, n), parallelVector(t, 6, n), make([]fr.Element, n)
-	for i := range rows[2] {
-		rows[2][i].Mul(&rows[0][i], &rows[1][i])
-	}
+	parallel(t, n, func(_, from, to int) {
+		for i := from; i < to; i++ {
+			rows[2][i].Mul(&rows[0][i], &rows[1][i])
+		}
+	})
 	root, err := fft.Generator(uint64(n))
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +131,10 @@ func TestTransforms_Full(t *testing.T) {
 	for i, v := range vectors {
 		kerneltest.Copy(t, v, rows[i])
 		run(tr.Interpolate(s, v, largeLog))
-		polynomials[i] = kerneltest.Get[fr.Element](t, v, n)
+		if polynomials[i] == nil {
+			polynomials[i] = make([]fr.Element, n)
+		}
+		kerneltest.GetInto(t, v, polynomials[i])
 		for _, row := range []int{0, 1, n / 3, n - 1} {
 			var x fr.Element
 			x.Exp(root, big.NewInt(int64(row)))
@@ -130,7 +145,8 @@ func TestTransforms_Full(t *testing.T) {
 		kerneltest.Copy(t, v, rows[i])
 	}
 	run(tr.Quotient(s, vectors[0], vectors[1], vectors[2], largeLog))
-	h := kerneltest.Get[fr.Element](t, vectors[1], n)
+	h := got
+	kerneltest.GetInto(t, vectors[1], h)
 	if !h[n-1].IsZero() {
 		t.Fatalf("coefficient %d of h is %s", n-1, h[n-1].String())
 	}

@@ -89,8 +89,9 @@ func (r *rig) compare(tb testing.TB) {
 
 func (r *rig) compareWith(tb testing.TB, want [3][]fr.Element) {
 	tb.Helper()
+	got := make([]fr.Element, len(want[0]))
 	for i, v := range []driver.Ptr{r.to.A, r.to.B, r.to.C} {
-		got := kerneltest.Get[fr.Element](tb, v, len(want[i]))
+		kerneltest.GetInto(tb, v, got)
 		for row := range want[i] {
 			if got[row] != want[i][row] {
 				tb.Fatalf("%c[%d]: want %s, got %s", 'a'+i, row, want[i][row].String(), got[row].String())

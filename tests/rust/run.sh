@@ -6,6 +6,9 @@
 #   CARGO_TARGET_DIR   folder that keeps what was compiled
 #   CUDA_FOLDER        folder for what cuda-env.sh makes
 #
+# run.sh --binary FILE only builds the tests of the reference's code over the library, for a machine without cargo, which takes
+# CARGO_TARGET_DIR and CUDA_FOLDER.
+#
 # SEALC2_SOAK=200 adds the soak test, SEALC2_SPEED=1 the comparison with bellperson's own prover, SEALC2_LONG=1 a
 # non-interactive PoRep.
 set -euo pipefail
@@ -47,11 +50,17 @@ ln -sfn "$root/tests/vectors" "$tree/tests/vectors"
 bindings=$tree/bindings/rust
 rust=$tree/tests/rust
 
+reference=(cargo test --release --locked --manifest-path "$rust/Cargo.toml")
+if [ "${1-}" = --binary ]; then
+    eval "$("$rust/cuda-env.sh" "${CUDA_FOLDER:?}")"
+    built=$("${reference[@]}" --no-run --test proofs --message-format json | sed -n 's/.*"name":"proofs".*"executable":"\([^"]*\)".*/\1/p')
+    strip -o "$2" "$built"
+    exit
+fi
 step "raw and safe crates, supraseal-c2" cargo test --locked --manifest-path "$bindings/Cargo.toml"
 step "supraseal-c2 for cuzk" cargo test --locked --manifest-path "$bindings/supraseal-c2-cuzk/Cargo.toml"
 step "docs/replace-supraseal.md" "$root/tests/rust/recipe.sh"
 eval "$("$rust/cuda-env.sh" "${CUDA_FOLDER:?}")"
-reference=(cargo test --release --locked --manifest-path "$rust/Cargo.toml")
 step "build the reference with cuda-supraseal" "${reference[@]}" --no-run
 step "the reference over the library" "${reference[@]}" --test proofs -- --test-threads 1 --nocapture
 if [ -n "${SEALC2_SOAK:-}" ]; then

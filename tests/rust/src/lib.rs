@@ -7,14 +7,15 @@ use sealc2_oracle::{other, post::T2k, setup};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
-/// Circuits that the tests prove, by their names in `tests/vectors/setup`.
-pub const SHAPES: [&str; 4] = ["porep-2k", "winning-2k", "window-2k", "update-2k"];
-
+/// `tests/vectors`, or what `SEALC2_VECTORS` names where the tests run on another machine than the compiler.
 pub fn vectors() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors")
+    match std::env::var_os("SEALC2_VECTORS") {
+        Some(folder) => folder.into(),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors"),
+    }
 }
 
 pub fn porep_config() -> PoRepConfig {
@@ -29,11 +30,13 @@ pub fn timed<T>(what: &str, f: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The folder of parameters for all of [`SHAPES`], as the reference and libsealc2 find them by the environment. What is
-/// not there yet is made, once.
-pub fn params() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
+/// The folder of parameters, as the reference and libsealc2 find them by the environment, with those of `shapes`, circuits by
+/// their names in `tests/vectors/setup`. What is not there yet is made, once.
+pub fn params(shapes: &[&str]) -> &'static Path {
+    static FOLDER: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
+    static THERE: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let mut there = THERE.lock().unwrap();
+    let (kept, folder) = FOLDER.get_or_init(|| {
         let kept = std::env::var_os("SEALC2_PARAMS").expect("SEALC2_PARAMS: folder that keeps development parameters");
         let kept = PathBuf::from(kept);
         let folder = kept.join("reference");
@@ -41,11 +44,15 @@ pub fn params() -> &'static Path {
         std::env::set_var("FIL_PROOFS_PARAMETER_CACHE", &folder);
         std::env::set_var("FIL_PROOFS_PARENT_CACHE", folder.join("parents"));
         std::env::set_var("SEALC2_ALLOW_DEV_PARAMS", "1");
-        for shape in SHAPES {
-            have(shape, &kept, &folder).unwrap_or_else(|e| panic!("parameters of {}: {:?}", shape, e));
+        (kept, folder)
+    });
+    for shape in shapes {
+        if !there.iter().any(|s| s == shape) {
+            have(shape, kept, folder).unwrap_or_else(|e| panic!("parameters of {}: {:?}", shape, e));
+            there.push(shape.to_string());
         }
-        folder
-    })
+    }
+    folder
 }
 
 /// Parameter and key file of a shape.

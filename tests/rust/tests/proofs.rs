@@ -44,7 +44,7 @@ fn flipped(bytes: [u8; 32]) -> [u8; 32] {
 
 #[test]
 fn porep_from_the_sector_to_the_verified_proof() {
-    params();
+    params(&["porep-2k"]);
     let name = "porep-2k-b";
     let folder = tempfile::tempdir().unwrap();
     timed("PoRep: seal 2 KiB, C1", || seal_case(name, folder.path())).unwrap();
@@ -70,7 +70,7 @@ fn non_interactive_porep_in_batches() {
     if std::env::var_os("SEALC2_LONG").is_none() {
         return println!("skipped: SEALC2_LONG is not set");
     }
-    params();
+    params(&["porep-2k"]);
     let (c1, statement) = c1_of(&vectors().join("c1/porep-2k-ni"));
     let id = SectorId::from(statement["sector_id"].as_u64().unwrap());
     let out = timed("NI-PoRep: 13 circuit proofs", || seal_commit_phase2_circuit_proofs(c1, id)).unwrap();
@@ -79,7 +79,7 @@ fn non_interactive_porep_in_batches() {
 
 #[test]
 fn vanilla_proofs_that_do_not_hold_are_refused_and_the_next_call_works() {
-    params();
+    params(&["porep-2k"]);
     let folder = vectors().join("c1/porep-2k-a");
     let (good, statement) = c1_of(&folder);
     let id = SectorId::from(statement["sector_id"].as_u64().unwrap());
@@ -110,7 +110,7 @@ const RANDOMNESS: [u8; 32] = [0x2a; 32];
 
 #[test]
 fn winning_post() {
-    params();
+    params(&["winning-2k"]);
     let folder = tempfile::tempdir().unwrap();
     let sealed = [seal_2k("porep-2k-b", folder.path()).unwrap()];
     let prover_id = case("porep-2k-a").unwrap().prover_id;
@@ -123,7 +123,7 @@ fn winning_post() {
 
 #[test]
 fn window_post() {
-    params();
+    params(&["window-2k"]);
     let folder = tempfile::tempdir().unwrap();
     let sealed = ["porep-2k-a", "porep-2k-b"].map(|name| seal_2k(name, folder.path()).unwrap());
     let prover_id = case("porep-2k-a").unwrap().prover_id;
@@ -139,7 +139,7 @@ fn window_post() {
 
 #[test]
 fn sector_update() {
-    params();
+    params(&["update-2k"]);
     let folder = tempfile::tempdir().unwrap();
     let sealed = seal_2k("porep-2k-a", folder.path()).unwrap();
     let [staged, replica, cache] = ["new-staged", "new-replica", "new-cache"].map(|name| folder.path().join(name));
@@ -193,29 +193,38 @@ fn expected(folder: &Path) -> Vec<String> {
     json["proofs"].as_array().unwrap().iter().map(|p| p.as_str().unwrap().to_string()).collect()
 }
 
-#[test]
-fn fixed_r_and_s_give_bellpersons_bytes_for_posts_and_updates() {
-    for name in other::NAMES {
-        let folder = vectors().join("other").join(name);
-        let (file, vk) = param_paths(name, params()).unwrap();
-        let prove = |r, s| {
-            let params = SuprasealParameters::new(file.clone()).unwrap();
-            let (proofs, inputs) = with_circuits(name, &folder, ProveWith { params, r, s }).unwrap();
-            other::verify(&vk, &proofs, &inputs).unwrap();
-            proofs
-        };
-        let (r, s) = rs(name, 0);
-        let proofs = timed(&format!("{}: circuit and proof with fixed r and s", name), || prove(vec![r], vec![s]));
-        assert_eq!(hex_of(&proofs), expected(&folder), "{}", name);
-        if name == "window-2k" {
-            prove(vec![Fr::ZERO], vec![Fr::ZERO]);
-        }
+fn fixed_r_and_s_give_bellpersons_bytes(name: &str) {
+    let folder = vectors().join("other").join(name);
+    let (file, vk) = param_paths(name, params(&[name])).unwrap();
+    let prove = |r, s| {
+        let params = SuprasealParameters::new(file.clone()).unwrap();
+        let (proofs, inputs) = with_circuits(name, &folder, ProveWith { params, r, s }).unwrap();
+        other::verify(&vk, &proofs, &inputs).unwrap();
+        proofs
+    };
+    let (r, s) = rs(name, 0);
+    let proofs = timed(&format!("{}: circuit and proof with fixed r and s", name), || prove(vec![r], vec![s]));
+    assert_eq!(hex_of(&proofs), expected(&folder), "{}", name);
+    if name == "window-2k" {
+        prove(vec![Fr::ZERO], vec![Fr::ZERO]);
     }
 }
 
 #[test]
+fn fixed_r_and_s_give_bellpersons_bytes_for_posts() {
+    for name in ["winning-2k", "window-2k"] {
+        fixed_r_and_s_give_bellpersons_bytes(name);
+    }
+}
+
+#[test]
+fn fixed_r_and_s_give_bellpersons_bytes_for_an_update() {
+    fixed_r_and_s_give_bellpersons_bytes("update-2k");
+}
+
+#[test]
 fn fixed_r_and_s_give_bellpersons_bytes_for_porep() {
-    let (file, _) = param_paths("porep-2k", params()).unwrap();
+    let (file, _) = param_paths("porep-2k", params(&["porep-2k"])).unwrap();
     for name in ["porep-2k-a", "porep-2k-b"] {
         let folder = vectors().join("c1").join(name);
         let case = case(name).unwrap();
@@ -239,7 +248,7 @@ fn native_proofs_verify_too() {
     let sector_id = statement["sector_id"].as_u64().unwrap();
     let engine = sealc2::Engine::new().unwrap();
     let sector = sealc2::Sector { c1: &text, sector_id, prover_id };
-    let source = sealc2::ParamSource::folder(params()).allow_development();
+    let source = sealc2::ParamSource::folder(params(&["porep-2k"])).allow_development();
     let proof = timed("PoRep: C2 by the native interface", || engine.prove(&sector, &source)).unwrap();
     let proof_type = RegisteredSealProof::StackedDrg2KiBV1_1;
     let id = SectorId::from(sector_id);

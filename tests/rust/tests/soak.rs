@@ -46,7 +46,7 @@ impl Use for ProveWith {
 
 /// One proof by the reference's circuit: WindowPoSt, WinningPoSt or, seldom, an update (1.7 million rows).
 fn filecoin(name: &'static str) {
-    let (file, _) = param_paths(name, params()).unwrap();
+    let (file, _) = param_paths(name, params(&[name])).unwrap();
     let prover = ProveWith(SuprasealParameters::new(file).unwrap(), name);
     assert_eq!(with_circuits(name, &vectors().join("other").join(name), prover).unwrap(), 1);
 }
@@ -76,7 +76,7 @@ fn many_proofs_leave_everything_as_it_was() {
     let count: usize = count.parse().expect("SEALC2_SOAK is no number");
     assert!(count >= 100, "fewer than 100 proofs say nothing");
     tiny::allow_development();
-    params();
+    params(&["update-2k", NAMES[0], NAMES[1]]);
     // All shapes come in each quarter; the first is for what is made once.
     let quarter = count / 4;
     let mut seen = vec![];

@@ -327,11 +327,26 @@ const (
 	inverseNs = 1.1  // share of a round's time that small rounds take, of wave additions
 )
 
-// cost estimates the time in nanoseconds.
+// Seconds estimates the time of a sum by the plan with so many scalars and points with ones, both within what was planned,
+// on an H200, and on another card as if it were one with so many multiprocessors. It is for comparing plans.
+func (p *Plan) Seconds(scalars, ones int) float64 {
+	ns := float64(ones)*addNs[p.Curve] + float64(bits.Len(uint(ones)))*roundNs
+	if scalars > 0 {
+		parts := (scalars + p.part - 1) / max(p.part, 1)
+		ns += float64(parts) * p.partCost((scalars+parts-1)/parts)
+	}
+	return ns * 1e-9 * 132 / float64(p.target.SMs)
+}
+
+// cost is the time by which plans for one shape are compared, in nanoseconds, without that of the ones.
 func (p *Plan) cost() float64 {
+	return float64(max(1, (p.Scalars+p.part-1)/max(p.part, 1))) * p.partCost(p.part)
+}
+
+// partCost estimates the time that a part of so many scalars takes, in nanoseconds.
+func (p *Plan) partCost(scalars int) float64 {
 	add := addNs[p.Curve]
-	parts := float64(max(1, (p.Scalars+p.part-1)/max(p.part, 1)))
-	n := float64(p.part)
+	n := float64(scalars)
 	sum := 0.0
 	groups := p.groups()
 	for _, g := range groups {
@@ -353,7 +368,7 @@ func (p *Plan) cost() float64 {
 	if p.together {
 		sum += float64(maxWindowBits/2) * roundNs
 	}
-	return sum * parts
+	return sum
 }
 
 // PlanFor chooses the quickest way that takes at most limit bytes of scratch memory. It is a pure function. Errors:

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/sealc2/sealc2/cuda/kerneltest"
@@ -19,13 +20,12 @@ func TestProve_EqualsReference(t *testing.T) {
 			for _, bits := range []bool{false, true} {
 				v := loadTiny(t, name, bits)
 				for _, explicit := range []bool{false, true} {
-					got, err := prove(t.Context(), b, v, explicit)
-					if err != nil {
-						t.Fatalf("bits %v, vectors %v: %v", bits, explicit, err)
-					}
-					if got != v.proof {
-						t.Errorf("bits %v, vectors %v: want %s\ngot %s", bits, explicit, v.proof, got)
-					}
+					t.Run(fmt.Sprintf("bits=%v,vectors=%v", bits, explicit), func(t *testing.T) {
+						got, err := prove(t.Context(), b, v, explicit)
+						if err != nil || got != v.proof {
+							t.Fatalf("want %s\ngot %s, %v", v.proof, got, err)
+						}
+					})
 				}
 			}
 		})

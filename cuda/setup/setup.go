@@ -112,11 +112,27 @@ func planOf(t *Tables, d *driver.Device) (p plan) {
 // ScratchBytes is the scratch memory that Make takes on a device for a program's tables.
 func ScratchBytes(t *Tables, d *driver.Device) int64 { return planOf(t, d).bytes }
 
-// Make makes the points of a parameter file for the given secrets, and its key. scratch is of ScratchBytes, aligned to
-// 256 bytes. Everything is in place when it returns. Errors: Caller for a secret that is zero, a tau in the domain, or a
-// program with an aux that no constraint binds (Where names it); Cancelled; Internal; the driver's.
+// Make makes the points of a parameter file for the given secrets, and its key: Begin and the blocks one after the other,
+// which are in place when it returns. Errors: Begin's.
 func (m *Maker) Make(ctx context.Context, s *driver.Stream, t *Tables, secrets *Secrets, scratch driver.Ptr, to Blocks) (*groth16.VerifyingKey, error) {
-	const op = "setup.Make"
+	g, err := m.Begin(ctx, s, t, secrets, scratch)
+	if err != nil {
+		return nil, err
+	}
+	for b, at := range [...]driver.Ptr{to.H, to.L, to.A, to.B1, to.B2} {
+		if err := g.Points(groth16.Block(b), 0, t.Counts().Of(groth16.Block(b)), at); err != nil {
+			return nil, err
+		}
+	}
+	return g.Key(), s.Synchronize(ctx)
+}
+
+// Begin makes everything but the points of the blocks: their exponents, which stay in scratch memory, and the key. scratch is
+// of ScratchBytes, aligned to 256 bytes, and belongs to the Making for as long as that is used; so do stream and Maker. Errors:
+// Caller for a secret that is zero, a tau in the domain, or a program with an aux that no constraint binds (Where names
+// it); Cancelled; Internal; the driver's.
+func (m *Maker) Begin(ctx context.Context, s *driver.Stream, t *Tables, secrets *Secrets, scratch driver.Ptr) (*Making, error) {
+	const op = "setup.Begin"
 	for _, x := range []struct {
 		name  string
 		value *fr.Element
@@ -125,36 +141,46 @@ func (m *Maker) Make(ctx context.Context, s *driver.Stream, t *Tables, secrets *
 			return nil, status.New(status.Caller, op, x.name, "a scalar that is not zero", "zero")
 		}
 	}
-	w := &work{Maker: m, s: s, t: t, secrets: secrets, plan: planOf(t, s.Device()), at: scratch}
+	own := *secrets
+	w := &Making{Maker: m, s: s, t: t, secrets: &own, plan: planOf(t, s.Device()), at: scratch, group: -1}
 	vanishing, err := w.exponents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return w.products(ctx, vanishing, to)
+	w.first.Div(&vanishing, &own.Delta)
+	if err := w.makeKey(ctx); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
-// work is one setup under way.
-type work struct {
+// Making is a setup under way. Its blocks may be made in any order, in pieces, and again; all of G1 before b_g2, or after
+// it, makes each group's table once.
+type Making struct {
 	*Maker
 	s       *driver.Stream
 	t       *Tables
 	secrets *Secrets
 	plan    plan
 	at      driver.Ptr
+	first   fr.Element   // the exponent of h[0]
+	group   points.Group // whose table stands in scratch memory; -1: neither's
+	base    *points.Base
+	key     *groth16.VerifyingKey
 }
 
 // ptr is a place of the plan on the device.
-func (w *work) ptr(offset int64) driver.Ptr { return w.at.Add(offset) }
+func (w *Making) ptr(offset int64) driver.Ptr { return w.at.Add(offset) }
 
 // each launches a kernel with a thread for each of count.
-func (w *work) each(k driver.Kernel, count int, a *driver.Args) error {
+func (w *Making) each(k driver.Kernel, count int, a *driver.Args) error {
 	if count == 0 {
 		return nil
 	}
 	return w.s.Launch(k, driver.Dim{X: uint32((count + blockThreads - 1) / blockThreads)}, driver.Dim{X: blockThreads}, 0, a)
 }
 
-func upload[T any](w *work, offset int64, values []T) error {
+func upload[T any](w *Making, offset int64, values []T) error {
 	if len(values) == 0 {
 		return nil
 	}
@@ -162,7 +188,7 @@ func upload[T any](w *work, offset int64, values []T) error {
 }
 
 // tables uploads what the kernels read.
-func (w *work) tables() error {
+func (w *Making) tables() error {
 	p, t := &w.plan, w.t
 	for _, err := range []error{
 		upload(w, p.tasks, t.tasks), upload(w, p.spans, t.spans), upload(w, p.terms, t.terms), upload(w, p.instances, t.instances),
@@ -181,8 +207,8 @@ type domain struct{ omega, omegaInverse, tau, scale fr.Element }
 
 // exponents makes the scalars of all blocks but h: those of ic and l in c, of a and b at the start and the middle of
 // sums. It returns tau^n - 1.
-func (w *work) exponents(ctx context.Context) (vanishing fr.Element, err error) {
-	const op = "setup.Make"
+func (w *Making) exponents(ctx context.Context) (vanishing fr.Element, err error) {
+	const op = "setup.Begin"
 	p, t := &w.plan, w.t
 	d := domain{tau: w.secrets.Tau}
 	if d.omega, err = fr.Generator(uint64(t.domain)); err != nil {
@@ -233,8 +259,8 @@ func (w *work) exponents(ctx context.Context) (vanishing fr.Element, err error) 
 }
 
 // finish makes the exponents of ic and l of c, and moves those of a and b together.
-func (w *work) finish(ctx context.Context) error {
-	const op = "setup.Make"
+func (w *Making) finish(ctx context.Context) error {
+	const op = "setup.Begin"
 	p, t := &w.plan, w.t
 	variables := t.inputs + t.aux
 	secrets := [4]fr.Element{w.secrets.Alpha, w.secrets.Beta}
@@ -272,61 +298,91 @@ func (w *work) finish(ctx context.Context) error {
 	return nil
 }
 
-// products makes the points.
-func (w *work) products(ctx context.Context, vanishing fr.Element, to Blocks) (*groth16.VerifyingKey, error) {
-	p, t := &w.plan, w.t
-	counts := t.Counts()
+// table makes the table of a group's generator in scratch memory, where it does not stand there yet. What is queued with the
+// other group's table has passed before its place is taken.
+func (w *Making) table(g points.Group) (err error) {
+	if w.group == g {
+		return nil
+	}
+	w.group = -1
 	_, _, g1, g2 := bls.Generators()
-	table, scratch := w.ptr(p.table), w.ptr(p.scratch)
-	base, err := w.points.NewBaseG1(w.s, &g1, p.bits[points.G1], table, scratch)
-	if err != nil {
-		return nil, err
+	table, scratch := w.ptr(w.plan.table), w.ptr(w.plan.scratch)
+	if g == points.G1 {
+		w.base, err = w.points.NewBaseG1(w.s, &g1, w.plan.bits[g], table, scratch)
+	} else {
+		w.base, err = w.points.NewBaseG2(w.s, &g2, w.plan.bits[g], table, scratch)
 	}
-	var first fr.Element
-	first.Div(&vanishing, &w.secrets.Delta)
-	squares := points.Squares(w.secrets.Tau)
-	if err := upload(w, p.squares, squares[:]); err != nil {
-		return nil, err
+	if err == nil {
+		w.group = g
 	}
-	for from := 0; from < counts.H; from += p.batch {
-		n := min(p.batch, counts.H-from)
-		if err := w.points.Powers(w.s, w.ptr(p.squares), first, uint32(from), n, w.ptr(p.powers)); err != nil {
-			return nil, err
-		}
-		if err := base.Multiply(w.s, w.ptr(p.powers), n, to.H.Add(int64(from)*points.G1.PointBytes()), scratch, p.batch); err != nil {
-			return nil, err
-		}
-	}
-	exponentsB := w.ptr(p.sums + fr.Bytes*int64(t.inputs+t.aux))
-	for _, x := range []struct {
-		exponents driver.Ptr
-		count     int
-		to        driver.Ptr
-	}{
-		{w.ptr(p.c), counts.IC, w.ptr(p.ic)}, {w.ptr(p.c + fr.Bytes*int64(t.inputs)), counts.L, to.L}, {w.ptr(p.sums), counts.A, to.A}, {exponentsB, counts.B, to.B1},
-	} {
-		if err := base.Multiply(w.s, x.exponents, x.count, x.to, scratch, p.batch); err != nil {
-			return nil, err
-		}
-	}
-	vk := w.key()
-	if err := w.s.CopyToHost(unsafe.Pointer(&vk.IC[0]), w.ptr(p.ic), bytesOf(vk.IC)); err != nil {
-		return nil, err
-	}
-	// The table of G2 takes the place of G1's once the stream has passed.
-	baseG2, err := w.points.NewBaseG2(w.s, &g2, p.bits[points.G2], table, scratch)
-	if err != nil {
-		return nil, err
-	}
-	if err := baseG2.Multiply(w.s, exponentsB, counts.B, to.B2, scratch, p.batch); err != nil {
-		return nil, err
-	}
-	return vk, w.s.Synchronize(ctx)
+	return err
 }
 
-// key makes the single points; IC has its length only.
-func (w *work) key() *groth16.VerifyingKey {
+// Points queues the making of count points of a block, from the one of that index, at to, aligned to 16 bytes. Errors:
+// Internal for a range outside the block; the driver's.
+func (w *Making) Points(b groth16.Block, from, count int, to driver.Ptr) error {
+	n := w.t.Counts().Of(b)
+	if from < 0 || count < 0 || from > n || count > n-from {
+		return status.New(status.Internal, "setup.Points", b.String(), fmt.Sprintf("a range of its %d points", n), fmt.Sprintf("%d points from %d", count, from))
+	}
+	if count == 0 {
+		return nil
+	}
+	p, group := &w.plan, GroupOf(b)
+	if err := w.table(group); err != nil {
+		return err
+	}
+	scratch := w.ptr(p.scratch)
+	variables := int64(w.t.inputs + w.t.aux)
+	var exponents int64
+	switch b {
+	case groth16.BlockH:
+		return w.powers(from, count, to)
+	case groth16.BlockL:
+		exponents = p.c + fr.Bytes*int64(w.t.inputs)
+	case groth16.BlockA:
+		exponents = p.sums
+	default:
+		exponents = p.sums + fr.Bytes*variables
+	}
+	return w.base.Multiply(w.s, w.ptr(exponents+fr.Bytes*int64(from)), count, to, scratch, p.batch)
+}
+
+// powers is Points for h, whose exponents are made as they are needed.
+func (w *Making) powers(from, count int, to driver.Ptr) error {
+	p := &w.plan
+	for done := 0; done < count; done += p.batch {
+		n := min(p.batch, count-done)
+		if err := w.points.Powers(w.s, w.ptr(p.squares), w.first, uint32(from+done), n, w.ptr(p.powers)); err != nil {
+			return err
+		}
+		if err := w.base.Multiply(w.s, w.ptr(p.powers), n, to.Add(int64(done)*points.G1.PointBytes()), w.ptr(p.scratch), p.batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Key is the verifying key. It must not be written.
+func (w *Making) Key() *groth16.VerifyingKey { return w.key }
+
+// makeKey makes the key, and leaves the squares of tau where those of omega were.
+func (w *Making) makeKey(ctx context.Context) error {
+	p := &w.plan
+	squares := points.Squares(w.secrets.Tau)
+	if err := upload(w, p.squares, squares[:]); err != nil {
+		return err
+	}
+	if err := w.table(points.G1); err != nil {
+		return err
+	}
+	if err := w.base.Multiply(w.s, w.ptr(p.c), w.t.inputs, w.ptr(p.ic), w.ptr(p.scratch), p.batch); err != nil {
+		return err
+	}
 	vk := &groth16.VerifyingKey{IC: make([]bls.G1Affine, w.t.inputs)}
+	if err := w.s.CopyToHost(unsafe.Pointer(&vk.IC[0]), w.ptr(p.ic), bytesOf(vk.IC)); err != nil {
+		return err
+	}
 	inG1 := func(p *bls.G1Affine, s *fr.Element) { p.ScalarMultiplicationBase(s.BigInt(new(big.Int))) }
 	inG2 := func(p *bls.G2Affine, s *fr.Element) { p.ScalarMultiplicationBase(s.BigInt(new(big.Int))) }
 	inG1(&vk.AlphaG1, &w.secrets.Alpha)
@@ -335,5 +391,6 @@ func (w *work) key() *groth16.VerifyingKey {
 	inG2(&vk.GammaG2, &w.secrets.Gamma)
 	inG1(&vk.DeltaG1, &w.secrets.Delta)
 	inG2(&vk.DeltaG2, &w.secrets.Delta)
-	return vk
+	w.key = vk
+	return w.s.Synchronize(ctx)
 }

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"unsafe"
 
+	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/sealc2/sealc2/cuda/driver"
@@ -222,7 +226,100 @@ func TestMake_Refuses(t *testing.T) {
 	}
 	r = newRig(t, loose)
 	_, err = r.maker.Make(t.Context(), r.s, r.tables, &good, r.memory, r.blocks)
-	if want := "setup.Make: aux[0]: want a variable that a constraint binds, got one that none does"; status.KindOf(err) != status.Caller || err.Error() != want {
+	if want := "setup.Begin: aux[0]: want a variable that a constraint binds, got one that none does"; status.KindOf(err) != status.Caller || err.Error() != want {
 		t.Errorf("want %q, got %v", want, err)
+	}
+}
+
+// Goal: points are the same however they are asked for: blocks in any order, in pieces, again, and through an SRS that fetches
+// them. Method: against the blocks of Make, over one Making.
+func TestPoints_AnyOrder(t *testing.T) {
+	p := randomProgram(rand.New(rand.NewPCG(3, 5)), 4)
+	secrets := &setup.Secrets{Alpha: fr.NewElement(2), Beta: fr.NewElement(3), Gamma: fr.NewElement(5), Delta: fr.NewElement(7), Tau: fr.NewElement(11)}
+	r := newRig(t, p)
+	key := r.make(t, secrets)
+	spec, err := setup.NewSpec(p, secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scratch := kerneltest.Memory(t, spec.ScratchBytes(r.s.Device()))
+	making, err := spec.Begin(t.Context(), r.maker, r.s, scratch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(groth16.AppendVK(nil, making.Key()), groth16.AppendVK(nil, key)) {
+		t.Error("another key")
+	}
+	whole := [...]driver.Ptr{r.blocks.H, r.blocks.L, r.blocks.A, r.blocks.B1, r.blocks.B2}
+	srs := spec.SRS(making.Key(), func(ctx context.Context, b groth16.Block, offset int64, into []byte) error {
+		size := setup.GroupOf(b).PointBytes()
+		to := kerneltest.Memory(t, int64(len(into)))
+		if err := making.Points(b, int(offset/size), int(int64(len(into))/size), to); err != nil {
+			return err
+		}
+		if err := r.s.CopyToHost(unsafe.Pointer(&into[0]), to, int64(len(into))); err != nil {
+			return err
+		}
+		return r.s.Synchronize(ctx)
+	})
+	for _, b := range []groth16.Block{groth16.BlockB2, groth16.BlockA, groth16.BlockH, groth16.BlockB2, groth16.BlockB1, groth16.BlockL, groth16.BlockH} {
+		n := srs.Len(b)
+		from := n / 3
+		if b == groth16.BlockB2 {
+			got := make([]bls.G2Affine, n-from)
+			if err := srs.ReadG2(t.Context(), from, got); err != nil {
+				t.Fatal(err)
+			}
+			if want := kerneltest.Get[bls.G2Affine](t, whole[b], n)[from:]; !slices.Equal(got, want) {
+				t.Errorf("%s: other points", b)
+			}
+			continue
+		}
+		got := make([]bls.G1Affine, n-from)
+		if err := srs.ReadG1(t.Context(), b, from, got); err != nil {
+			t.Fatal(err)
+		}
+		if want := kerneltest.Get[bls.G1Affine](t, whole[b], n)[from:]; !slices.Equal(got, want) {
+			t.Errorf("%s: other points", b)
+		}
+	}
+	for _, bad := range []struct{ from, count int }{{-1, 1}, {0, srs.Len(groth16.BlockL) + 1}, {srs.Len(groth16.BlockL) + 1, 0}} {
+		if err := srs.ReadG1(t.Context(), groth16.BlockL, bad.from, make([]bls.G1Affine, bad.count)); status.KindOf(err) != status.Caller {
+			t.Errorf("%+v: %v", bad, err)
+		}
+		if err := making.Points(groth16.BlockL, bad.from, bad.count, whole[0]); status.KindOf(err) != status.Internal {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	if err := srs.ReadG1(t.Context(), groth16.BlockB2, 0, nil); status.KindOf(err) != status.Caller {
+		t.Errorf("b_g2 as G1: %v", err)
+	}
+}
+
+// Goal: an ID names its content: the same for the same program and secrets, another for any other.
+func TestSpec_ID(t *testing.T) {
+	one := setup.Secrets{Alpha: fr.NewElement(2), Beta: fr.NewElement(3), Gamma: fr.NewElement(5), Delta: fr.NewElement(7), Tau: fr.NewElement(11)}
+	seen := map[string]string{}
+	for seed, instances := range []int{0, 1} {
+		for name, change := range map[string]func(*setup.Secrets){
+			"same": func(*setup.Secrets) {}, "alpha": func(s *setup.Secrets) { s.Alpha.SetOne() }, "beta": func(s *setup.Secrets) { s.Beta.SetOne() },
+			"gamma": func(s *setup.Secrets) { s.Gamma.SetOne() }, "delta": func(s *setup.Secrets) { s.Delta.SetOne() }, "tau": func(s *setup.Secrets) { s.Tau.SetOne() },
+		} {
+			s := one
+			change(&s)
+			var ids [2]string
+			for i := range ids {
+				spec, err := setup.NewSpec(randomProgram(rand.New(rand.NewPCG(uint64(seed), 5)), instances), &s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids[i] = spec.ID()
+			}
+			name = fmt.Sprintf("%d instances, %s", instances, name)
+			if ids[0] != ids[1] || seen[ids[0]] != "" {
+				t.Errorf("%s: %q, then %q; seen for %q", name, ids[0], ids[1], seen[ids[0]])
+			}
+			seen[ids[0]] = name
+		}
 	}
 }

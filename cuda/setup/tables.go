@@ -8,7 +8,9 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/sealc2/sealc2/cuda/points"
 	"github.com/sealc2/sealc2/engine/circuit"
+	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -187,6 +189,17 @@ type Counts struct{ IC, H, L, A, B int }
 // Counts tells them.
 func (t *Tables) Counts() Counts {
 	return Counts{IC: t.inputs, H: t.domain - 1, L: t.aux, A: t.countA, B: t.countB}
+}
+
+// Of is the number of points of a block.
+func (c Counts) Of(b groth16.Block) int { return [...]int{c.H, c.L, c.A, c.B, c.B}[b] }
+
+// GroupOf is the group of a block's points.
+func GroupOf(b groth16.Block) points.Group {
+	if b == groth16.BlockB2 {
+		return points.G2
+	}
+	return points.G1
 }
 
 // bytesOf is the size of a slice's elements.

@@ -16,7 +16,7 @@ if [ -n "${FATBIN-}" ]; then
 else
   TESTS=1 cuda/kernels/build.sh "$out/kernels.fatbin"
 fi
-for package in cuda cuda/{driver,kernels,ntt,rows,msm,points,setup} engine; do
+for package in cuda cuda/{driver,kernels,ntt,rows,kinds,msm,points,setup} engine; do
   mkdir -p "$out/$package"
   CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$out/bin/$(basename "$package").test" "./$package"
 done

@@ -25,7 +25,7 @@ go() {
 driver() { go driver cuda/driver -test.v -test.run 'TestCard' && go nvml cuda/nvml -test.v; }
 field() { go kernels cuda/kernels; }
 ntt() { go ntt cuda/ntt -test.v; }
-rows() { go rows cuda/rows -test.v; }
+rows() { go rows cuda/rows -test.v && go kinds cuda/kinds -test.v; }
 msm() { go msm cuda/msm -test.v; }
 points() { go points cuda/points; }
 setup() { go setup cuda/setup -test.v; }
@@ -41,7 +41,7 @@ oracle() { go engine engine -test.v -test.run 'TestProve_GPUEqualsReference|Test
 faults() { go cuda cuda -test.v -test.run 'TestFaults_NextProofRight'; }
 bench() {
   local name
-  for name in ntt rows msm points setup; do
+  for name in ntt rows kinds msm points setup; do
     [ ! -x "$root/bin/$name.test" ] || go "$name" "cuda/$name" -test.run '^$' -test.bench . -test.benchtime "${BENCHTIME:-3x}" || return 1
   done
 }

@@ -183,7 +183,7 @@ func (p *phases) close() {
 func timed[A comparable](b *testing.B, g *group[A], m *Summer, p *Plan, in Input, scratch driver.Ptr, want fr.Element, what string) float64 {
 	device, s := kerneltest.Open(b), kerneltest.Stream(b)
 	expected := g.multiply([]fr.Element{want})[0]
-	runs := max(b.N, 4)
+	runs := max(b.N, 7) // the first warms up, the last has marks
 	var times []float64
 	var additions int64
 	var last *phases

@@ -129,8 +129,9 @@ conformance: all params
 bench:
 	CGO_CFLAGS="$(FACE_CFLAGS)" $(GO) test -run '^$$' -bench . -benchtime 3x ./engine/...
 
+device-bundle: export CARGO_TARGET_DIR ?= $(CACHE)/cargo-target
 device-bundle:
-	GO=$(GO) tests/device/bundle.sh $(BUILD)/device
+	GO=$(GO) CUDA_FOLDER="$(CACHE)/cuda" tests/device/bundle.sh $(BUILD)/device
 
 wheel: lib
 	@mkdir -p $(BUILD)/wheel && rm -f $(BUILD)/wheel/*.whl

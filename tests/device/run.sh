@@ -5,14 +5,20 @@
 #   run.sh -l             the steps with their budgets in seconds
 #
 # Each step has a budget and is stopped at its end. What it prints goes to $STATE/step.log (default: state beside this
-# script), what succeeded is remembered there, and a table with the times ends the run. Exit code 1 where a step failed.
+# script), what succeeded is remembered there, and a table with the times ends the run; after the step `table`, the figures,
+# which $STATE/table.md keeps. Exit code 1 where a step failed.
+#
+#   TOOLS="memcheck"      for sanitize: some of compute-sanitizer's tools; SANITIZER names it where it is not on PATH
+#   SHAPES="2KiB"         for params: some of the shapes
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 STATE=${STATE:-$root/state}
 mkdir -p "$STATE"
 export SEALC2_TEST_DEVICE=cuda SEALC2_TEST_FATBIN=$root/kernels.fatbin SEALC2_PARAMS=${SEALC2_PARAMS:-$STATE/params}
 
-steps=(driver:30 field:60 ntt:60 rows:30 msm:90 points:60 setup:60 tiny:30 params:60 oracle:60 faults:150 bench:200 sanitize:200)
+# What each step is for stands at its function. Together 1,190 s.
+steps=(driver:20 field:20 ntt:20 rows:20 msm:60 points:40 setup:30 tiny:20 params:50 oracle:50 full:80 rust:90 faults:120 sector:80 sanitize:250 table:240)
+more=(bench:300) # only by name
 sanitizer=${SANITIZER:-$(command -v compute-sanitizer)}
 
 # go NAME FOLDER ARGUMENTS runs a test binary where its package's folder would be.
@@ -22,14 +28,26 @@ go() {
   (cd "$root/$folder" && "$root/bin/$name.test" -test.timeout 10m "$@")
 }
 
+# all PIDS waits for processes of this shell and fails where one did.
+all() {
+  local pid failed=0
+  for pid in "$@"; do wait "$pid" || failed=1; done
+  return $failed
+}
+
+# The case lists of the emulator, on the card and with larger sizes.
 driver() { go driver cuda/driver -test.v -test.run 'TestCard' && go nvml cuda/nvml -test.v; }
-field() { go kernels cuda/kernels; }
-ntt() { go ntt cuda/ntt -test.v; }
-rows() { go rows cuda/rows -test.v && go kinds cuda/kinds -test.v; }
+field() { go kernels cuda/kernels -test.v; }
+ntt() { go ntt cuda/ntt -test.v -test.skip Full; }
+rows() { go rows cuda/rows -test.v -test.skip Full; }
 msm() { go msm cuda/msm -test.v; }
-points() { go points cuda/points; }
+points() { go points cuda/points -test.v; }
 setup() { go setup cuda/setup -test.v; }
-tiny() { go cuda cuda -test.v -test.run 'TestProve'; }
+tiny() { go cuda cuda -test.v -test.run 'TestProve|TestLoad'; }
+
+# 2^27 elements and the rows of a 32 GiB sector, against the CPU.
+full() { go ntt cuda/ntt -test.v -test.run Full && go rows cuda/rows -test.v -test.run Full; }
+
 # Development parameters, whose bytes must be the reference's.
 params() {
   local shape
@@ -37,21 +55,84 @@ params() {
     case " ${SHAPES:-2KiB 16KiB 32KiB} " in *" ${shape%%:*} "*) (cd "$root" && tests/params.sh bin/sealc2 "${shape%%:*}" "${shape##*:}" "$SEALC2_PARAMS" any) || return 1 ;; esac
   done
 }
+
+# Sealed sectors' proofs, byte for byte.
 oracle() { go engine engine -test.v -test.run 'TestProve_GPUEqualsReference|TestProveProgram_GPU'; }
-faults() { go cuda cuda -test.v -test.run 'TestFaults_NextProofRight'; }
-bench() {
-  local name
-  for name in ntt rows kinds msm points setup; do
-    [ ! -x "$root/bin/$name.test" ] || go "$name" "cuda/$name" -test.run '^$' -test.bench . -test.benchtime "${BENCHTIME:-3x}" || return 1
-  done
+
+# The reference's own code over libsealc2.so: PoRep and PoSts at 2 KiB, whose parameters take seconds. Those of an update take the
+# reference's generator most of a minute: cases named "update" are left out here.
+rust() {
+  [ -x "$root/bin/proofs" ] || { echo "packed without cargo"; return 1; }
+  SHAPES=2KiB params || return 1
+  SEALC2_DEVICE=cuda SEALC2_LIB=$root/lib/libsealc2.so SEALC2_VECTORS=$root/tests/vectors RUST_LOG=sealc2=info RUST_BACKTRACE=1 \
+    "$root/bin/proofs" --test-threads 1 --nocapture --skip update 2>&1 | tee "$STATE/rust.out" || return 1
+  grep -q 'device cuda:' "$STATE/rust.out" || { echo "no line of the log says that a GPU was used"; return 1; }
 }
-# Memory accesses, races, uninitialised reads and barriers of unit kernels and of a small proof.
+
+# Each driver call of a small proof fails once, in four processes.
+faults() {
+  local part pids=()
+  for part in 1 2 3 4; do
+    SEALC2_TEST_PART=$part/4 go cuda cuda -test.v -test.run 'TestFaults_NextProofRight' &
+    pids+=($!)
+  done
+  all "${pids[@]}"
+}
+
+# Sampled calls of a sector's proof.
+sector() { SHAPES=2KiB params && go engine engine -test.v -test.run 'TestFaults_SectorOnCard'; }
+
+# compute-sanitizer's tools over unit kernels in the emulator's sizes, and over a proof. Processes run side by side, since a tool is
+# busy on one core. The 2 KiB circuit of rows and TestTuning are left out: minutes, and no kernel.
+sanitized() {
+  local tool=$1 name=$2 folder=$3
+  local log=$STATE/sanitize/$tool-$name.log begin=$SECONDS result=ok
+  shift 3
+  (cd "$root/$folder" && "$sanitizer" --tool "$tool" --report-api-errors no --error-exitcode 9 --print-limit 20 \
+    "$root/bin/$name.test" -test.timeout 10m -test.v "$@") >"$log" 2>&1 || result="FAILED ($?)"
+  grep -qE '(ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards)' "$log" || result="FAILED (no clean summary)"
+  grep -q -- '--- PASS' "$log" || result="FAILED (no test ran)"
+  printf '%-9s %-8s %-26s %4d s  %s\n' "$tool" "$name" "$result" $((SECONDS - begin)) "$(grep -E 'SUMMARY' "$log" | tr -d '=' | head -n 1)"
+  [ "$result" = ok ] || { grep -vE '^(=== RUN|=== CONT|=== PAUSE|    --- PASS)' "$log" | head -n 40; return 1; }
+}
 sanitize() {
   [ -n "$sanitizer" ] || { echo "compute-sanitizer is not on PATH"; return 1; }
-  local tool
+  mkdir -p "$STATE/sanitize"
+  local tool pids=()
   for tool in ${TOOLS:-memcheck racecheck initcheck synccheck}; do
-    echo "== $tool"
-    (cd "$root/cuda" && "$sanitizer" --tool "$tool" --report-api-errors no --error-exitcode 9 "$root/bin/cuda.test" -test.run 'TestProve_EqualsReference/tiny-16' -test.timeout 10m) || return 1
+    sanitized "$tool" kernels cuda/kernels -test.short -test.run 'TestFr|TestFp|TestCurves' & pids+=($!)
+    sanitized "$tool" ntt cuda/ntt -test.short -test.run 'Sizes|Quotient' & pids+=($!)
+    sanitized "$tool" rows cuda/rows -test.short -test.run 'Random|Fails|Take' & pids+=($!)
+    sanitized "$tool" msm cuda/msm -test.short -test.run 'TestSum' & pids+=($!)
+    sanitized "$tool" points cuda/points -test.short -test.run 'TestCodec|TestOrder|TestCheck|TestBase$|TestPowers' & pids+=($!)
+    sanitized "$tool" setup cuda/setup -test.short -test.run 'TestMake' & pids+=($!)
+    sanitized "$tool" cuda cuda -test.run 'TestProve_EqualsReference/tiny-1024/bits=true,vectors=false' & pids+=($!)
+  done
+  all "${pids[@]}"
+}
+
+# measured AS NAME FOLDER BENCH TIMES keeps what a benchmark prints, so that a run that was stopped goes on behind it.
+measured() {
+  local log=$STATE/bench/$1.log
+  mkdir -p "$STATE/bench"
+  [ ! -e "$log" ] || return 0
+  go "$2" "$3" -test.run '^$' -test.bench "$4" -test.benchtime "$5" >"$log.part" 2>&1 || { cat "$log.part"; return 1; }
+  mv "$log.part" "$log"
+}
+
+# The figures of the kernels at full size and of a small proof.
+table() {
+  measured ntt ntt cuda/ntt 'Transforms$/^(forward|inverse|quotient)$/^coset' 9x && measured rows rows cuda/rows 'Evaluate$/^all$' 9x &&
+    measured h msm cuda/msm 'Sum_H$' 1x && measured porep msm cuda/msm 'Sum_PoRep$' 1x && measured post msm cuda/msm 'Sum_PoSt$' 1x &&
+    measured setup setup cuda/setup 'Make$' 3x && SHAPES=2KiB params && measured proof engine engine 'SectorOnCard$' 1x || return 1
+  awk -f "$root/table.awk" "$STATE"/bench/*.log | tee "$STATE/table.md"
+}
+
+# Everything else that can be measured.
+bench() {
+  local name
+  for name in kernels ntt rows msm points setup; do
+    go "$name" "cuda/$name" -test.run '^$' -test.bench . -test.benchtime "${BENCHTIME:-3x}" || return 1
   done
 }
 
@@ -60,7 +141,7 @@ if [ "${1-}" = --step ]; then # one step in a shell of its own, so that it can b
   exit
 fi
 if [ "${1-}" = -l ]; then
-  printf '%s\n' "${steps[@]}" | tr : '\t'
+  printf '%s\n' "${steps[@]}" "${more[@]}" | tr : '\t'
   exit 0
 fi
 wanted=("$@")
@@ -68,14 +149,14 @@ if [ ${#wanted[@]} = 0 ]; then
   for s in "${steps[@]}"; do [ -e "$STATE/${s%%:*}.ok" ] || wanted+=("${s%%:*}"); done
 fi
 total=0
-for s in "${steps[@]}"; do
+for s in "${steps[@]}" "${more[@]}"; do
   case " ${wanted[*]} " in *" ${s%%:*} "*) total=$((total + ${s##*:})) ;; esac
 done
 echo "up to $total s in all"
-table=() failed=0
+summary=() failed=0
 for name in "${wanted[@]}"; do
   budget=
-  for s in "${steps[@]}"; do [ "${s%%:*}" != "$name" ] || budget=${s##*:}; done
+  for s in "${steps[@]}" "${more[@]}"; do [ "${s%%:*}" != "$name" ] || budget=${s##*:}; done
   [ -n "$budget" ] || { echo "no step $name; run.sh -l lists them" >&2; exit 2; }
   echo "--- $name, up to $budget s"
   rm -f "$STATE/$name.ok"
@@ -89,7 +170,8 @@ for name in "${wanted[@]}"; do
     tail -n "${LINES_OF_LOG:-25}" "$STATE/$name.log"
   fi
   took=$(awk -v a="$begin" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }')
-  table+=("$(printf '%-10s %-14s %7s s of %s' "$name" "$result" "$took" "$budget")")
+  summary+=("$(printf '%-10s %-14s %7s s of %s' "$name" "$result" "$took" "$budget")")
 done
-printf '%s\n' "${table[@]}"
+printf '%s\n' "${summary[@]}"
+case " ${wanted[*]} " in *" table "*) [ ! -s "$STATE/table.md" ] || cat "$STATE/table.md" ;; esac
 exit $failed

@@ -149,7 +149,7 @@ func (b *Backend) Close() error { return b.owner.close() }
 
 // Plan returns what a partition of the program needs. Errors: NoMemory for one that never fits the device, with both
 // numbers.
-func (b *Backend) Plan(p *circuit.Program) (groth16.Plan, error) {
+func (b *Backend) Plan(p *circuit.Program, partitions int) (groth16.Plan, error) {
 	known, _, err := b.planned(p)
 	if err != nil {
 		return groth16.Plan{}, err
@@ -162,31 +162,32 @@ func (b *Backend) planOf(s *shape, hostBytes int64) (groth16.Plan, error) {
 	if err != nil {
 		return groth16.Plan{}, err
 	}
-	return groth16.Plan{HostBytes: hostBytes, DeviceBytes: l.needs, Threads: b.threads}, nil
+	return groth16.Plan{Batch: 1, Ahead: 1, HostBytes: hostBytes, DeviceBytes: l.needs, Threads: b.threads}, nil
 }
 
 // PlanAssignment returns what a partition of an assignment of this shape needs, all its values taken for field
 // elements. Errors: as Plan.
-func (b *Backend) PlanAssignment(a *groth16.Assignment) (groth16.Plan, error) {
+func (b *Backend) PlanAssignment(a *groth16.Assignment, partitions int) (groth16.Plan, error) {
 	return b.planOf(assignmentShape(a), assignmentHostBytes(a))
 }
 
 // Begin starts a partition; see groth16.Backend. It touches no device. Errors: Params when a block of the SRS has another
 // length than the program's queries; NoMemory when the arena is too small or the device is.
-func (b *Backend) Begin(p *circuit.Program, in *circuit.Inputs, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
+func (b *Backend) Begin(p *circuit.Program, count int, inputs func(k int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
 	known, _, err := b.planned(p)
 	if err != nil {
 		return nil, err
 	}
-	return b.begin(known.shape, &programValues{program: p, in: in}, programHostBytes(p), srs, arena)
+	return b.begin(known.shape, &programValues{program: p, inputs: inputs}, programHostBytes(p), srs, arena)
 }
 
 // BeginAssignment starts a partition from vectors, of which none is kept longer than groth16.Backend says. Errors: as Begin.
-func (b *Backend) BeginAssignment(a *groth16.Assignment, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
+func (b *Backend) BeginAssignment(list []*groth16.Assignment, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+	a := list[0]
 	return b.begin(assignmentShape(a), &assignmentValues{from: a}, assignmentHostBytes(a), srs, arena)
 }
 
-func (b *Backend) begin(s *shape, v values, hostBytes int64, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
+func (b *Backend) begin(s *shape, v values, hostBytes int64, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
 	const op = "cuda.Begin"
 	for block, want := range s.points {
 		if got := srs.Len(groth16.Block(block)); got != want {

@@ -44,6 +44,7 @@ type partition struct {
 	arena   *host.Arena
 	mark    int64
 	next    int // stage
+	inputs  []fr.Element
 	sums    groth16.Sums
 
 	transforms *ntt.Transforms
@@ -57,11 +58,11 @@ type partition struct {
 const stageCount = 8
 
 // Stages lists the steps; each is run once, in order.
-func (p *partition) Stages() []groth16.Stage {
+func (p *partition) Stages() []host.Stage {
 	sum := func(b groth16.Block) func(context.Context) error {
 		return func(ctx context.Context) error { return p.sum(ctx, b) }
 	}
-	stages := []groth16.Stage{
+	stages := []host.Stage{
 		{Name: "expand", Run: p.expand},
 		{Name: "evaluate", Run: func(ctx context.Context) error { return p.values.evaluate(ctx, p) }},
 		{Name: "quotient", Run: p.quotient},
@@ -73,7 +74,7 @@ func (p *partition) Stages() []groth16.Stage {
 	}
 	for i := range stages {
 		run, op := stages[i].Run, "cuda."+stages[i].Name
-		stages[i].Needs = host.Needs{Threads: p.backend.threads}
+		stages[i].Lane, stages[i].Needs = host.LaneDevice, host.Needs{Threads: p.backend.threads}
 		stages[i].Run = func(ctx context.Context) (err error) {
 			defer status.Recover(op, &err)
 			status.Check(p.next == i && p.arena != nil, op, "stages in order, each once, before Close")
@@ -88,7 +89,9 @@ func (p *partition) Stages() []groth16.Stage {
 }
 
 // Sums returns the result after the last stage. Errors: Internal before that.
-func (p *partition) Sums() (*groth16.Sums, error) {
+func (p *partition) Inputs(int) []fr.Element { return p.inputs }
+
+func (p *partition) Sums(int) (*groth16.Sums, error) {
 	if p.next != stageCount {
 		return nil, status.New(status.Internal, "cuda.Sums", "", "all stages done", fmt.Sprintf("stage %d next", p.next))
 	}
@@ -143,7 +146,7 @@ func (p *partition) expand(ctx context.Context) error {
 	if err := p.values.expand(ctx, p); err != nil {
 		return err
 	}
-	p.sums.Inputs = append([]fr.Element(nil), p.values.publicInputs()...)
+	p.inputs = append([]fr.Element(nil), p.values.publicInputs()...)
 	if err := p.values.residents(ctx, p); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func programHostBytes(p *circuit.Program) int64 {
 // programValues are the compact witness of a program's inputs.
 type programValues struct {
 	program *circuit.Program
-	in      *circuit.Inputs
+	inputs  func(k int) (*circuit.Inputs, error)
 	scalars []fr.Element // inputs, then the field elements among the aux
 	witness circuit.Witness
 	tables  *rows.Tables
@@ -37,7 +37,11 @@ func (v *programValues) expand(ctx context.Context, p *partition) error {
 		Bits:   circuit.Bits{Words: host.Alloc[uint64](p.arena, circuit.BitWords(v.program.AuxCount())), Len: v.program.AuxCount()},
 		Nums:   v.scalars[inputs:],
 	}
-	return v.program.Expand(ctx, v.in, &v.witness, p.backend.threads)
+	in, err := v.inputs(0)
+	if err != nil {
+		return err
+	}
+	return v.program.Expand(ctx, in, &v.witness, p.backend.threads)
 }
 
 // residents uploads the program's tables and bitmaps, where they are not on the device already.

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
-	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/params"
 	"github.com/sealc2/sealc2/engine/status"
 )
@@ -114,7 +115,7 @@ type AssignmentRequest struct {
 	AllowDev    bool                  // as in ParamSource; asked again at every use
 	Assignments []*groth16.Assignment // one a circuit; borrowed until ProveAssignments returns
 	R, S        []fr.Element          // one a circuit, zero is legal; nil: crypto/rand
-	// Evaluated is called once, when A, B and C of all assignments will not be read again; may be nil. With it a
+	// Evaluated is called once, from any goroutine, when A, B and C of all assignments will not be read again; may be nil. With it a
 	// proof that does not verify is not tried a second time, since the rows may be gone.
 	Evaluated func()
 	Progress  func(Progress) // may be nil
@@ -160,7 +161,7 @@ func (e *Engine) ProveAssignments(ctx context.Context, request *AssignmentReques
 		if request.Evaluated != nil {
 			request.Evaluated()
 		}
-		return &ProveResult{Device: e.device.name}, nil
+		return &ProveResult{Device: e.Device()}, nil
 	}
 	p := &proof{Engine: e, op: op, progress: request.Progress}
 	p.meter.partitions = count
@@ -172,8 +173,9 @@ func (e *Engine) ProveAssignments(ctx context.Context, request *AssignmentReques
 	}
 	if request.Evaluated != nil {
 		p.work.attempts = 1
-		p.work.evaluated = func(k int) {
-			if k == count-1 {
+		var evaluated atomic.Int64
+		p.work.evaluated = func() {
+			if evaluated.Add(1) == int64(count) {
 				request.Evaluated()
 			}
 		}
@@ -184,14 +186,16 @@ func (e *Engine) ProveAssignments(ctx context.Context, request *AssignmentReques
 // assignmentValues are given as vectors. All have passed Fits, so they have one shape.
 type assignmentValues []*groth16.Assignment
 
-func (v assignmentValues) plan(backend groth16.Backend) (groth16.Plan, error) {
-	return backend.PlanAssignment(v[0])
+func (v assignmentValues) plan(backend groth16.Backend, partitions int) (groth16.Plan, error) {
+	return backend.PlanAssignment(v[0], partitions)
 }
 
 func (v assignmentValues) hostBytes() (beside, check int64) { return 0, 0 }
 
-func (v assignmentValues) begin(backend groth16.Backend, partition int, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
-	return backend.BeginAssignment(v[partition], srs, arena)
+func (v assignmentValues) inputs(int) (*circuit.Inputs, error) { return nil, nil }
+
+func (v assignmentValues) begin(b *batch) (groth16.Batch, error) {
+	return b.device.backend.BeginAssignment(v[b.first:b.first+len(b.parts)], b.work.srs, b.arena)
 }
 
 // check looks at the rows of all circuits but the first, whose own evaluate stage comes next.

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,7 +21,14 @@ import (
 
 // device is the place where a backend's stages run, as the scheduler sees it. A stage takes all of it that it can
 // use, so one runs at a time.
-type device struct{ name string }
+type device struct {
+	name    string
+	backend groth16.Backend
+	close   io.Closer // nil where there is nothing to close
+	bytes   int64     // of its memory that proofs may take
+	why     string    // why this device and no other
+	level   string    // of the log line that says so
+}
 
 func (d *device) Name() string { return d.name }
 func (d *device) Slots() int   { return 1 }
@@ -45,79 +54,152 @@ func (g *gpus) choose(index int) (api *driver.API, images [][]byte, choice cuda.
 	return api, images, cuda.Choose(api, err, index)
 }
 
-// chosen is the outcome of the choice of a device.
-type chosen struct {
-	backend     groth16.Backend
-	close       io.Closer // nil where there is nothing to close
-	deviceBytes int64     // that proofs may take
-	why         string    // why this device and no other
-	level       string    // of the log line that says so
+// wish is what a Config's Device asks for.
+type wish struct {
+	cpu, automatic, all bool
+	indices             []int // of GPUs; nil: the one with most memory
 }
 
-// chooseDevice makes the backend that a Config asks for. Errors: NoDevice, with each device and why it is not used; the
-// backend's, for a GPU that was asked for and does not open.
-func chooseDevice(config *Config, limits host.Limits) (*chosen, error) {
-	const op = "engine.Open"
-	onCPU := func(why string) *chosen { return &chosen{backend: cpu.New(limits.Threads), why: why, level: "info"} }
-	index, automatic := cuda.Any, false
-	switch number, numbered := strings.CutPrefix(config.Device, "cuda:"); {
-	case config.Device == "cpu":
-		return onCPU("as configured"), nil
-	case config.Device == "" || config.Device == "auto":
-		automatic = true
-	case config.Device == "cuda":
-	case numbered:
-		var err error
-		if index, err = strconv.Atoi(number); err == nil && index >= 0 {
-			break
+// readWish reads a Device. Errors: NoDevice.
+func readWish(text string) (w wish, err error) {
+	list, listed := strings.CutPrefix(text, "cuda:")
+	switch {
+	case text == "cpu":
+		w.cpu = true
+	case text == "" || text == "auto":
+		w.automatic = true
+	case text == "cuda":
+	case list == "all" && listed:
+		w.all = true
+	case listed:
+		for part := range strings.SplitSeq(list, ",") {
+			index, err := strconv.Atoi(part)
+			if err != nil || index < 0 || slices.Contains(w.indices, index) {
+				return w, badWish(text)
+			}
+			w.indices = append(w.indices, index)
 		}
-		fallthrough
 	default:
-		return nil, status.New(status.NoDevice, op, fmt.Sprintf("device %q", config.Device), `"cpu", "auto", "cuda", or "cuda:" and a number`, "another name")
+		return w, badWish(text)
+	}
+	return w, nil
+}
+
+func badWish(text string) error {
+	return status.New(status.NoDevice, "engine.Open", fmt.Sprintf("device %q", text),
+		`"cpu", "auto", "cuda", "cuda:" and a number, numbers with commas between them, or "cuda:all"`, "another name")
+}
+
+// chooseDevices makes the backends that a Config asks for, at least one. Errors: NoDevice, with each device and why it is not used; the
+// backend's, for a GPU that was asked for and does not open.
+func chooseDevices(config *Config, limits host.Limits) (devices []*device, err error) {
+	const op = "engine.Open"
+	w, err := readWish(config.Device)
+	if err != nil {
+		return nil, err
+	}
+	onCPU := func(level, why string) []*device {
+		backend := cpu.New(limits.Threads)
+		return []*device{{name: backend.Name(), backend: backend, why: why, level: level}}
+	}
+	if w.cpu {
+		return onCPU("info", "as configured"), nil
 	}
 	g := config.gpus
 	if g == nil {
 		g = &thisMachine
 	}
-	api, images, choice := g.choose(index)
-	var backend *cuda.Backend
-	level := "info"
-	for choice.Err == nil && backend == nil {
-		var err error
-		backend, err = cuda.Open(cuda.Config{
-			API: api, Images: images, Index: choice.Index, MemoryBytes: config.DeviceBytes, Threads: limits.Threads, Log: config.Log,
-		})
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeDevices(devices))
+			devices = nil
+		}
+	}()
+	if w.indices == nil && !w.all {
+		one, level, err := g.openLargest(config, limits)
+		switch {
+		case err == nil:
+			one.why = "as configured, the GPU with most memory" + one.why
+			if w.automatic {
+				one.why = strings.TrimPrefix(one.why, "as configured, ")
+			}
+			return []*device{one}, nil
+		case w.automatic:
+			return onCPU(level, "no GPU: "+err.Error()), nil
+		}
+		return nil, status.Wrap(status.NoDevice, op, fmt.Sprintf("device %q", config.Device), err)
+	}
+	indices := w.indices
+	if w.all {
+		_, _, choice := g.choose(cuda.Any)
+		if choice.Err != nil {
+			return nil, status.Wrap(status.NoDevice, op, fmt.Sprintf("device %q", config.Device), choice.Err)
+		}
+		for i := range choice.Devices {
+			if choice.Devices[i].Reason == nil {
+				indices = append(indices, i)
+			}
+		}
+	}
+	for _, index := range indices {
+		api, images, choice := g.choose(index)
+		err := choice.Err
+		var one *device
 		if err == nil {
-			break
+			one, err = openGPU(config, limits, api, images, &choice)
 		}
-		if index != cuda.Any {
-			return nil, status.Wrap(status.KindOf(err), op, fmt.Sprintf("device %q", config.Device), err)
+		if err != nil {
+			return devices, status.Wrap(status.KindOf(err), op, fmt.Sprintf("device %q", config.Device), err)
 		}
-		backend, level = nil, "warn" // a device that should have done it
+		one.why = "as configured" + one.why
+		devices = append(devices, one)
+	}
+	return devices, nil
+}
+
+// openLargest opens the GPU with most memory that opens; level is that of the log line about one that should have.
+func (g *gpus) openLargest(config *Config, limits host.Limits) (one *device, level string, err error) {
+	api, images, choice := g.choose(cuda.Any)
+	level = "info"
+	for choice.Err == nil {
+		one, err := openGPU(config, limits, api, images, &choice)
+		if err == nil {
+			one.level = level
+			return one, level, nil
+		}
+		level = "warn"
 		choice.Next(err)
 	}
-	if choice.Err != nil {
-		if automatic {
-			c := onCPU("no GPU: " + choice.Err.Error())
-			c.level = level
-			return c, nil
-		}
-		return nil, status.Wrap(status.NoDevice, op, fmt.Sprintf("device %q", config.Device), choice.Err)
+	return nil, level, choice.Err
+}
+
+// openGPU opens the device of a choice.
+func openGPU(config *Config, limits host.Limits, api *driver.API, images [][]byte, choice *cuda.Choice) (*device, error) {
+	backend, err := cuda.Open(cuda.Config{
+		API: api, Images: images, Index: choice.Index, MemoryBytes: config.DeviceBytes, Threads: limits.Threads, Log: config.Log,
+	})
+	if err != nil {
+		return nil, err
 	}
-	why := "as configured"
-	switch {
-	case automatic:
-		why = "the GPU with most memory"
-	case index == cuda.Any:
-		why = "as configured, the GPU with most memory"
-	}
+	d := &device{name: backend.Name(), backend: backend, close: backend, bytes: backend.MemoryBytes(), level: "info"}
 	if release := driverRelease(); release != "" {
-		why += ", driver " + release
+		d.why += ", driver " + release
 	}
 	if others := choice.Reasons(); others != "" {
-		why += "; " + others
+		d.why += "; " + others
 	}
-	return &chosen{backend, backend, backend.MemoryBytes(), choice.Devices[choice.Index].String() + ", " + why, level}, nil
+	d.why += "; " + choice.Devices[choice.Index].String()
+	return d, nil
+}
+
+// closeDevices gives devices back.
+func closeDevices(devices []*device) (err error) {
+	for _, d := range devices {
+		if d.close != nil {
+			err = errors.Join(err, d.close.Close())
+		}
+	}
+	return err
 }
 
 // driverRelease is the driver's release as NVIDIA counts them; empty where nobody says, which does no harm.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"time"
@@ -25,10 +24,10 @@ import (
 type Config struct {
 	Threads   int   // CPU threads; 0: the affinity mask and cgroup limit
 	HostBytes int64 // host memory budget; 0: the cgroup limit or the machine's memory
-	// Device is "cpu"; "cuda" for the GPU with most memory, "cuda:1" for that of a number; "auto" or empty: a GPU
-	// where one can be used, else the CPU.
+	// Device is "cpu"; "cuda" for the GPU with most memory, "cuda:1" for that of a number, "cuda:0,2" for several, which share each
+	// job's partitions, "cuda:all" for all that can be used; "auto" or empty: the GPU with most memory, else the CPU.
 	Device      string
-	DeviceBytes int64 // device memory budget; 0: what is free at the start, less some headroom
+	DeviceBytes int64 // memory budget of each device; 0: what is free at the start, less some headroom
 	// Log receives one line an event, without a newline; nil drops them. level is "error", "warn", "info" or
 	// "debug". It may be called from several goroutines at once.
 	Log func(level, text string)
@@ -111,9 +110,7 @@ type Engine struct {
 	config   Config
 	limits   host.Limits
 	budget   *host.Budget
-	backend  groth16.Backend
-	opened   io.Closer // the backend's device; nil where it has none
-	device   *device
+	devices  []*device // at least one
 	sched    *sched.Scheduler
 	resident *residency
 
@@ -140,22 +137,28 @@ func Open(config Config) (e *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := chooseDevice(&config, limits)
+	devices, err := chooseDevices(&config, limits)
 	if err != nil {
 		return nil, err
+	}
+	var deviceBytes int64
+	var slots []sched.Device
+	for _, d := range devices {
+		deviceBytes += d.bytes
+		slots = append(slots, d)
 	}
 	e = &Engine{
 		config:   config,
 		limits:   limits,
-		budget:   host.NewBudget(host.Needs{HostBytes: limits.HostBytes, DeviceBytes: c.deviceBytes, Threads: limits.Threads}),
-		backend:  c.backend,
-		opened:   c.close,
+		budget:   host.NewBudget(host.Needs{HostBytes: limits.HostBytes, DeviceBytes: deviceBytes, Threads: limits.Threads}),
+		devices:  devices,
 		resident: newResidency(),
 	}
-	e.device = &device{e.backend.Name()}
-	e.sched = sched.New(e.budget, sched.SystemClock{}, timelineLength, e.device)
+	e.sched = sched.New(e.budget, sched.SystemClock{}, timelineLength, slots...)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	e.log(c.level, "device %s (%s): %s; %s", e.device.name, c.why, limits, host.CPU())
+	for _, d := range devices {
+		e.log(d.level, "device %s (%s): %s; %s", d.name, d.why, limits, host.CPU())
+	}
 	return e, nil
 }
 
@@ -209,17 +212,20 @@ func (e *Engine) Close() error {
 	e.cancel()
 	e.calls.Wait()
 	err := e.resident.close()
-	if e.opened != nil {
-		err = errors.Join(err, e.opened.Close())
-	}
-	return err
+	return errors.Join(err, closeDevices(e.devices))
 }
 
 // Limits is what the engine may use, and what decided so.
 func (e *Engine) Limits() host.Limits { return e.limits }
 
-// Device names the device that proves.
-func (e *Engine) Device() string { return e.device.name }
+// Device names the devices that prove.
+func (e *Engine) Device() string {
+	names := make([]string, len(e.devices))
+	for i, d := range e.devices {
+		names[i] = d.name
+	}
+	return strings.Join(names, ", ")
+}
 
 // Timeline is the latest stages of all jobs, in the order in which they ended.
 func (e *Engine) Timeline() []sched.Entry { return e.sched.Timeline().Entries() }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -26,7 +27,7 @@ type work struct {
 	// of another circuit, which it does.
 	attempts int
 	// evaluated is called when the rows of a partition have been evaluated; may be nil.
-	evaluated func(partition int)
+	evaluated func()
 	// public derives a partition's public inputs, without the constant one, from what is claimed.
 	public func(partition int) ([]fr.Element, error)
 	// finished is called after a partition's proof was delivered; may be nil.
@@ -37,12 +38,14 @@ type work struct {
 
 // values is where the values of a job's partitions come from.
 type values interface {
-	// plan is what a partition takes on a backend.
-	plan(backend groth16.Backend) (groth16.Plan, error)
+	// plan is what partitions of the job take on a backend.
+	plan(backend groth16.Backend, partitions int) (groth16.Plan, error)
 	// hostBytes is what stands beside a partition of the backend, and what check takes before the first one.
 	hostBytes() (beside, check int64)
-	// begin starts a partition on a backend. It may be called several times.
-	begin(backend groth16.Backend, partition int, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error)
+	// inputs lays out what the circuit of a partition is fed with, where that is not there yet; it may be called several times.
+	inputs(partition int) (*circuit.Inputs, error)
+	// begin starts a batch's partitions on its backend.
+	begin(b *batch) (groth16.Batch, error)
 	// check looks at all partitions before the first is proved.
 	check(ctx context.Context, p *proof) error
 }
@@ -60,7 +63,8 @@ func checkScalars(op string, partitions int, r, s []fr.Element) error {
 	return nil
 }
 
-// proof is a job under way. Its functions are called from one goroutine, that of the scheduler's Run.
+// proof is a job under way. Its functions are called from one goroutine, that of the scheduler's Run; those of its batches' stages
+// from others.
 type proof struct {
 	*Engine
 	op       string
@@ -70,24 +74,55 @@ type proof struct {
 	progress func(Progress)
 	deliver  func(index int, proof [groth16.ProofBytes]byte)
 	meter    meter
-	current  *partition
+
+	results  sync.Mutex
+	attempts map[int]int           // by partition
+	proofs   map[int]groth16.Proof // that were verified and not delivered yet
+}
+
+// attempt counts an attempt at a partition that has ended, and says which it was.
+func (p *proof) attempt(index int) int {
+	p.results.Lock()
+	defer p.results.Unlock()
+	if p.attempts == nil {
+		p.attempts = map[int]int{}
+	}
+	p.attempts[index]++
+	return p.attempts[index]
+}
+
+// finish keeps a proof until its turn to be delivered has come.
+func (p *proof) finish(index int, proof *groth16.Proof) {
+	p.results.Lock()
+	defer p.results.Unlock()
+	if p.proofs == nil {
+		p.proofs = map[int]groth16.Proof{}
+	}
+	p.proofs[index] = *proof
 }
 
 // run takes a job through the scheduler: prepare must have set p.work when its last stage ends.
-func (p *proof) run(ctx context.Context, name string, prepare []sched.Stage) (*ProveResult, error) {
+func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (*ProveResult, error) {
 	err := p.sched.Run(ctx, &sched.Job{
 		Name:    name,
 		Op:      p.op,
 		Prepare: prepare,
 		Plan:    p.plan,
-		Begin: func(index int) (sched.Partition, error) {
-			p.current = newPartition(p, index)
-			return p.current, nil
+		Begin: func(share, first, count int) (sched.Batch, error) {
+			b, err := p.begin(p.devices[share], first, count)
+			if err != nil {
+				return nil, err
+			}
+			return b, nil
 		},
 		Deliver: func(index int) error {
-			one := p.current.result.Bytes()
+			p.results.Lock()
+			proof := p.proofs[index]
+			delete(p.proofs, index)
+			p.results.Unlock()
+			one := proof.Bytes()
 			p.out = append(p.out, one[:]...)
-			p.points = append(p.points, p.current.result)
+			p.points = append(p.points, proof)
 			if p.work.finished != nil {
 				p.work.finished(index)
 			}
@@ -104,51 +139,59 @@ func (p *proof) run(ctx context.Context, name string, prepare []sched.Stage) (*P
 	p.mu.Lock()
 	p.stages = p.meter.stages
 	p.mu.Unlock()
-	return &ProveResult{Proof: p.out, Points: p.points, Stages: p.meter.stages, Device: p.device.name}, nil
+	return &ProveResult{Proof: p.out, Points: p.points, Stages: p.meter.stages, Device: p.Device()}, nil
 }
 
-// plan asks the backend what a partition takes. Beside it stand the circuit's inputs, and before the first
+// plan asks each device's backend what partitions take. Beside them stand the circuit's inputs, and before the first
 // partition whatever the check takes, which is smaller than any backend's plan but need not be.
-func (p *proof) plan() (sched.Plan, error) {
+func (p *proof) plan() (plan sched.Plan, err error) {
 	w := p.work
-	backend, err := w.values.plan(p.backend)
-	if err != nil {
-		return sched.Plan{}, err
-	}
 	beside, check := w.values.hostBytes()
-	p.log("debug", "%s: %d partitions, each %s of host memory and %d threads on %s", w.name, w.partitions,
-		host.FormatBytes(backend.HostBytes+beside), backend.Threads, p.device.name)
-	return sched.Plan{
-		Partitions: w.partitions,
-		Device:     p.device,
-		Needs:      host.Needs{HostBytes: max(backend.HostBytes, check) + beside, DeviceBytes: backend.DeviceBytes},
-		Stage:      host.Needs{Threads: max(backend.Threads, 1)},
-		First: []sched.Stage{{Name: "check", Needs: host.Needs{Threads: max(backend.Threads, 1)},
-			Run: func(ctx context.Context) error { return w.values.check(ctx, p) }}},
-	}, nil
+	plan.Partitions = w.partitions
+	checks := false
+	for _, d := range p.devices {
+		one, err := w.values.plan(d.backend, w.partitions)
+		if err != nil {
+			return sched.Plan{}, err
+		}
+		ahead := min(one.Ahead, (w.partitions+one.Batch-1)/max(one.Batch, 1))
+		p.log("debug", "%s: %d partitions, batches of %d, %d at once, each %s of host memory and %d threads on %s", w.name, w.partitions,
+			one.Batch, ahead, host.FormatBytes(one.HostBytes+beside), one.Threads, d.name)
+		plan.Shares = append(plan.Shares, sched.Share{Device: d, Batch: one.Batch, Ahead: ahead})
+		needs := host.Needs{HostBytes: one.HostBytes + beside*int64(one.Batch), DeviceBytes: one.DeviceBytes}
+		for range max(1, ahead) {
+			plan.Needs = plan.Needs.Plus(needs)
+		}
+		plan.Stage.Threads = max(plan.Stage.Threads, one.Threads, 1)
+		checks = checks || one.CheckFirst
+	}
+	if checks {
+		plan.Needs.HostBytes = max(plan.Needs.HostBytes, check+beside)
+		plan.First = []host.Stage{{Name: "check", Partition: host.WholeBatch, Lane: host.LaneDevice, Needs: host.Needs{Threads: plan.Stage.Threads},
+			Run: func(ctx context.Context) error { return w.values.check(ctx, p) }}}
+	}
+	return plan, nil
 }
 
-// programValues are those of partitions of a program. inputs lays out what the circuit of a partition is fed
+// programValues are those of partitions of a program. layOut makes what the circuit of a partition is fed
 // with; it may be called several times.
 type programValues struct {
 	program *circuit.Program
-	inputs  func(partition int) (*circuit.Inputs, error)
+	layOut  func(partition int) (*circuit.Inputs, error)
 }
 
-func (v *programValues) plan(backend groth16.Backend) (groth16.Plan, error) {
-	return backend.Plan(v.program)
+func (v *programValues) plan(backend groth16.Backend, partitions int) (groth16.Plan, error) {
+	return backend.Plan(v.program, partitions)
 }
 
 func (v *programValues) hostBytes() (beside, check int64) {
 	return int64(v.program.FieldCount())*fr.Bytes + int64(v.program.WordCount())*8, witnessBytes(v.program)
 }
 
-func (v *programValues) begin(backend groth16.Backend, partition int, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
-	in, err := v.inputs(partition)
-	if err != nil {
-		return nil, err
-	}
-	return backend.Begin(v.program, in, srs, arena)
+func (v *programValues) inputs(partition int) (*circuit.Inputs, error) { return v.layOut(partition) }
+
+func (v *programValues) begin(b *batch) (groth16.Batch, error) {
+	return b.device.backend.Begin(v.program, len(b.parts), func(k int) (*circuit.Inputs, error) { return b.parts[k].inputs, nil }, b.work.srs, b.arena)
 }
 
 // witnessBytes is what newWitness takes from an arena.
@@ -182,7 +225,7 @@ func (v *programValues) check(ctx context.Context, p *proof) error {
 		fail := func(err error) error {
 			return status.Wrap(status.KindOf(err), checkOp, "", status.Place(err, fmt.Sprintf("partition %d", k)))
 		}
-		in, err := v.inputs(k)
+		in, err := v.layOut(k)
 		if err != nil {
 			return fail(err)
 		}

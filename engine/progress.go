@@ -31,9 +31,9 @@ var partitionWork = func() (sum float64) {
 type meter struct {
 	partitions int // 0: not known yet
 	stages     []StageTime
-	began      time.Duration // start of the first stage
-	within     float64       // work done of the partition at hand
-	shown      float64       // the largest share told so far
+	began      time.Duration   // start of the first stage
+	within     map[int]float64 // work done of each partition
+	shown      float64         // the largest share told so far
 }
 
 // observe books a stage that ended and tells the caller of those that succeeded.
@@ -46,27 +46,35 @@ func (p *proof) observe(e sched.Entry) {
 	if e.Failed || p.progress == nil {
 		return
 	}
-	m.shown = max(m.shown, m.done(e, p.current))
+	m.shown = max(m.shown, m.done(e))
 	p.progress(Progress{Partition: e.Partition, Partitions: m.partitions, Stage: e.Stage, Start: e.Start - m.began, Elapsed: e.End - e.Start, Done: m.shown})
 }
 
 // done is the share of the whole that is done when stage e has ended.
-func (m *meter) done(e sched.Entry, q *partition) float64 {
-	n := float64(m.partitions)
-	work := jobWork / 2.0
-	switch {
-	case e.Partition == sched.WholeJob && e.Stage == "check":
-		work = jobWork + n*checkWork
-	case e.Partition == sched.WholeJob:
-	default:
-		switch {
-		case e.Stage == "inputs":
-			m.within = 0
-		case e.Stage == "verify" && len(q.rest) == 0: // the last one, whatever the backend's stages are called
-			m.within = partitionWork
-		}
-		m.within = min(m.within+stageWork[e.Stage], partitionWork)
-		work = jobWork + n*checkWork + float64(e.Partition)*partitionWork + m.within
+func (m *meter) done(e sched.Entry) float64 {
+	n := max(float64(m.partitions), 1)
+	whole := jobWork + n*(checkWork+partitionWork)
+	if e.Partition == sched.WholeJob && e.Device == "" {
+		return jobWork / 2.0 / whole
 	}
-	return work / (jobWork + max(n, 1)*(checkWork+partitionWork))
+	if m.within == nil {
+		m.within = map[int]float64{}
+	}
+	switch {
+	case e.Partition == sched.WholeJob: // of several partitions, and as much for each
+		for k := range m.partitions {
+			m.within[k] += stageWork[e.Stage]
+		}
+	case e.Stage == "inputs": // also of one that begins once more
+		m.within[e.Partition] = stageWork[e.Stage]
+	case e.Stage == "verify": // the last one, whatever the backend's stages are called
+		m.within[e.Partition] = partitionWork
+	default:
+		m.within[e.Partition] += stageWork[e.Stage]
+	}
+	work := jobWork + n*checkWork
+	for _, within := range m.within {
+		work += min(within, partitionWork)
+	}
+	return work / whole
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
-	"github.com/sealc2/sealc2/engine/sched"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -73,7 +72,7 @@ func (e *Engine) Prove(ctx context.Context, request *ProveRequest) (result *Prov
 		}
 		return nil
 	}
-	return p.run(ctx, "seal", []sched.Stage{
+	return p.run(ctx, "seal", []host.Stage{
 		{Name: "parse", Needs: host.Needs{HostBytes: parseBytes(len(request.C1)), Threads: 1}, Run: parse},
 		{Name: "params", Needs: host.Needs{Threads: 1}, Run: load},
 	})
@@ -134,5 +133,5 @@ func (e *Engine) ProveProgram(ctx context.Context, request *ProgramRequest) (res
 		}
 		return nil
 	}
-	return p.run(ctx, request.Program.Name(), []sched.Stage{{Name: "params", Needs: host.Needs{Threads: 1}, Run: load}})
+	return p.run(ctx, request.Program.Name(), []host.Stage{{Name: "params", Needs: host.Needs{Threads: 1}, Run: load}})
 }

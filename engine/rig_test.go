@@ -106,7 +106,7 @@ func open(t testing.TB, config Config, wrap func(groth16.Backend) groth16.Backen
 		t.Fatal(err)
 	}
 	if wrap != nil {
-		e.backend = wrap(e.backend)
+		e.devices[0].backend = wrap(e.devices[0].backend)
 	}
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
@@ -122,45 +122,49 @@ func open(t testing.TB, config Config, wrap func(groth16.Backend) groth16.Backen
 // faulty is a backend with a fault: each nil function means none.
 type faulty struct {
 	groth16.Backend
-	plan  func(*groth16.Plan)
-	begin func() error
-	stage func(ctx context.Context, name string) error // before the stage
-	sums  func(*groth16.Sums)
-	open  *int // partitions that were begun and not closed
+	plan   func(*groth16.Plan)
+	begin  func() error
+	stage  func(ctx context.Context, name string) error // before the stage
+	sums   func(*groth16.Sums)
+	inputs func([]fr.Element)
+	mu     sync.Mutex
+	open   *int // batches that were begun and not closed
 }
 
-func (f *faulty) Plan(p *circuit.Program) (groth16.Plan, error) {
-	plan, err := f.Backend.Plan(p)
+func (f *faulty) Plan(p *circuit.Program, partitions int) (groth16.Plan, error) {
+	plan, err := f.Backend.Plan(p, partitions)
 	if f.plan != nil {
 		f.plan(&plan)
 	}
 	return plan, err
 }
 
-func (f *faulty) Begin(p *circuit.Program, in *circuit.Inputs, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
+func (f *faulty) Begin(p *circuit.Program, count int, inputs func(int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
 	if f.begin != nil {
 		if err := f.begin(); err != nil {
 			return nil, err
 		}
 	}
-	part, err := f.Backend.Begin(p, in, srs, arena)
+	batch, err := f.Backend.Begin(p, count, inputs, srs, arena)
 	if err != nil {
 		return nil, err
 	}
 	if f.open != nil {
+		f.mu.Lock()
 		*f.open++
+		f.mu.Unlock()
 	}
-	return &faultyPartition{Partition: part, f: f}, nil
+	return &faultyBatch{Batch: batch, f: f}, nil
 }
 
-type faultyPartition struct {
-	groth16.Partition
+type faultyBatch struct {
+	groth16.Batch
 	f      *faulty
 	closed bool
 }
 
-func (p *faultyPartition) Stages() []groth16.Stage {
-	stages := p.Partition.Stages()
+func (p *faultyBatch) Stages() []host.Stage {
+	stages := p.Batch.Stages()
 	for i := range stages {
 		name, run := stages[i].Name, stages[i].Run
 		stages[i].Run = func(ctx context.Context) error {
@@ -175,20 +179,30 @@ func (p *faultyPartition) Stages() []groth16.Stage {
 	return stages
 }
 
-func (p *faultyPartition) Sums() (*groth16.Sums, error) {
-	sums, err := p.Partition.Sums()
+func (p *faultyBatch) Inputs(k int) []fr.Element {
+	inputs := p.Batch.Inputs(k)
+	if p.f.inputs != nil {
+		p.f.inputs(inputs)
+	}
+	return inputs
+}
+
+func (p *faultyBatch) Sums(k int) (*groth16.Sums, error) {
+	sums, err := p.Batch.Sums(k)
 	if err == nil && p.f.sums != nil {
 		p.f.sums(sums)
 	}
 	return sums, err
 }
 
-func (p *faultyPartition) Close() {
+func (p *faultyBatch) Close() {
 	if !p.closed && p.f.open != nil {
+		p.f.mu.Lock()
 		*p.f.open--
+		p.f.mu.Unlock()
 	}
 	p.closed = true
-	p.Partition.Close()
+	p.Batch.Close()
 }
 
 func until(t *testing.T, what string, ok func() bool) {

@@ -27,8 +27,8 @@ func TestProveProgram_Threads(t *testing.T) {
 		e := open(t, Config{}, nil)
 		e.limits.Threads = threads // also more than the machine has
 		e.budget = host.NewBudget(host.Needs{HostBytes: e.limits.HostBytes, Threads: threads})
-		e.backend = &faulty{Backend: cpu.New(threads), sums: func(*groth16.Sums) { n = started() - from }}
-		e.sched = sched.New(e.budget, sched.SystemClock{}, timelineLength, e.device)
+		e.devices[0].backend = &faulty{Backend: cpu.New(threads), sums: func(*groth16.Sums) { n = started() - from }}
+		e.sched = sched.New(e.budget, sched.SystemClock{}, timelineLength, e.devices[0])
 		request := c.request(1)
 		request.Progress = func(p Progress) {
 			if p.Stage == "inputs" {
@@ -40,8 +40,8 @@ func TestProveProgram_Threads(t *testing.T) {
 		}
 		return n
 	}
-	// One for each loop over rows, whose caller waits; with more threads, so many for each loop of every stage.
-	if one, two, eight := count(1), count(2), count(8); one > 4 || two <= 2*one || eight <= 2*two || eight > 8*two {
+	// One for each stage, and one for each loop over rows, whose caller waits; with more threads, so many for each loop of every stage.
+	if one, two, eight := count(1), count(2), count(8); one > 9+4 || two <= 2*one || eight <= 2*two || eight > 8*two {
 		t.Errorf("goroutines started with one, two and eight threads: %d, %d, %d", one, two, eight)
 	}
 }

@@ -16,19 +16,15 @@ import (
 
 // PlanAssignment returns what a partition of an assignment of this shape needs. How many of its values are
 // bits is not known before they have been looked at, so the plan takes them all for field elements.
-func (b *Backend) PlanAssignment(a *groth16.Assignment) (groth16.Plan, error) {
-	return groth16.Plan{HostBytes: assignmentShape(a).bytes(b.threads), Threads: b.threads}, nil
+func (b *Backend) PlanAssignment(a *groth16.Assignment, partitions int) (groth16.Plan, error) {
+	return b.plan(assignmentShape(a)), nil
 }
 
-// BeginAssignment starts a partition from vectors, of which none is copied but A, B and C by evaluate. Errors:
+// BeginAssignment starts a batch of one assignment, whose vectors are not copied but A, B and C by evaluate. Errors:
 // as Begin.
-func (b *Backend) BeginAssignment(a *groth16.Assignment, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
-	s := assignmentShape(a)
-	part, err := begin(s, &vectors{from: a, shape: s, threads: b.threads}, srs, arena, b.threads)
-	if err != nil {
-		return nil, err
-	}
-	return part, nil
+func (b *Backend) BeginAssignment(list []*groth16.Assignment, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+	s := assignmentShape(list[0])
+	return batch(begin(s, len(list), &vectors{from: list[0], shape: s, threads: b.threads}, srs, arena, b.threads))
 }
 
 func assignmentShape(a *groth16.Assignment) *shape {

@@ -34,23 +34,30 @@ func New(threads int) *Backend { return &Backend{threads: max(1, threads)} }
 // Name is "cpu".
 func (b *Backend) Name() string { return "cpu" }
 
-// Plan returns what a partition of the program needs. HostBytes covers everything that grows with the
+// Plan returns what a partition of the program needs; partitions are proved one by one. HostBytes covers everything that grows with the
 // program; it is touched as the stages get to it.
-func (b *Backend) Plan(p *circuit.Program) (groth16.Plan, error) {
-	s := programShape(p)
-	return groth16.Plan{HostBytes: s.bytes(b.threads), Threads: b.threads}, nil
+func (b *Backend) Plan(p *circuit.Program, partitions int) (groth16.Plan, error) {
+	return b.plan(programShape(p)), nil
 }
 
-// Begin starts a partition. arena must have at least Plan's HostBytes left; the partition alone uses it until
+func (b *Backend) plan(s *shape) groth16.Plan {
+	return groth16.Plan{Batch: 1, Ahead: 1, HostBytes: s.bytes(b.threads), Threads: b.threads, CheckFirst: true}
+}
+
+// Begin starts a batch of one partition. arena must have at least Plan's HostBytes left; the partition alone uses it until
 // Close, which releases it to where it was. Errors: Params when a block of the SRS has another length than the program's queries;
 // NoMemory when the arena is too small.
-func (b *Backend) Begin(p *circuit.Program, in *circuit.Inputs, srs groth16.SRS, arena *host.Arena) (groth16.Partition, error) {
-	w := &programWitness{program: p, in: in, threads: b.threads}
-	part, err := begin(programShape(p), w, srs, arena, b.threads)
+func (b *Backend) Begin(p *circuit.Program, count int, inputs func(k int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+	w := &programWitness{program: p, inputs: inputs, threads: b.threads}
+	return batch(begin(programShape(p), count, w, srs, arena, b.threads))
+}
+
+// batch makes a failed beginning an empty interface.
+func batch(p *partition, err error) (groth16.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return part, nil
+	return p, nil
 }
 
 // shape is what memory and point counts follow from.
@@ -129,11 +136,13 @@ type partition struct {
 	witness int64 // and behind the witness
 	h       []fr.Element
 	a, c    []fr.Element
+	inputs  []fr.Element
 	sums    groth16.Sums
 }
 
-func begin(s *shape, values assignment, srs groth16.SRS, arena *host.Arena, threads int) (*partition, error) {
+func begin(s *shape, count int, values assignment, srs groth16.SRS, arena *host.Arena, threads int) (*partition, error) {
 	const op = "cpu.Begin"
+	status.Check(count == 1, op, "a batch of one partition")
 	for b := groth16.BlockH; b < groth16.BlockCount; b++ {
 		if got := srs.Len(b); got != s.points[b] {
 			return nil, status.New(status.Params, op, b.String(), fmt.Sprintf("%d points", s.points[b]), fmt.Sprint(got))
@@ -149,8 +158,8 @@ func begin(s *shape, values assignment, srs groth16.SRS, arena *host.Arena, thre
 }
 
 // Stages lists the steps; each is run once, in order.
-func (p *partition) Stages() []groth16.Stage {
-	stages := []groth16.Stage{
+func (p *partition) Stages() []host.Stage {
+	stages := []host.Stage{
 		{Name: "expand", Run: p.expand},
 		{Name: "evaluate", Run: p.evaluate},
 		{Name: "quotient", Run: p.quotient},
@@ -162,7 +171,7 @@ func (p *partition) Stages() []groth16.Stage {
 	}
 	for i := range stages {
 		run := stages[i].Run
-		stages[i].Needs = host.Needs{Threads: p.threads}
+		stages[i].Lane, stages[i].Needs = host.LaneDevice, host.Needs{Threads: p.threads}
 		stages[i].Run = func(ctx context.Context) (err error) {
 			defer status.Recover("cpu."+stages[i].Name, &err)
 			status.Check(p.next == i && p.arena != nil, "cpu."+stages[i].Name, "stages in order, each once, before Close")
@@ -179,8 +188,11 @@ func (p *partition) Stages() []groth16.Stage {
 // stageCount is len(Stages()).
 const stageCount = 8
 
+// Inputs are the public inputs with the leading one, once expand has run.
+func (p *partition) Inputs(int) []fr.Element { return p.inputs }
+
 // Sums returns the result after the last stage. Errors: Internal before that.
-func (p *partition) Sums() (*groth16.Sums, error) {
+func (p *partition) Sums(int) (*groth16.Sums, error) {
 	if p.next != stageCount {
 		return nil, status.New(status.Internal, "cpu.Sums", "", "all stages done", fmt.Sprintf("stage %d next", p.next))
 	}
@@ -199,7 +211,7 @@ func (p *partition) expand(ctx context.Context) error {
 	if err := p.values.expand(ctx, p.arena); err != nil {
 		return err
 	}
-	p.sums.Inputs = append([]fr.Element(nil), p.values.publicInputs()...)
+	p.inputs = append([]fr.Element(nil), p.values.publicInputs()...)
 	p.witness = p.arena.Mark()
 	return nil
 }
@@ -251,19 +263,23 @@ func (p *partition) source(block groth16.Block) *source {
 // programWitness is the assignment of a program: a compact witness.
 type programWitness struct {
 	program *circuit.Program
-	in      *circuit.Inputs
+	inputs  func(k int) (*circuit.Inputs, error)
 	threads int
 	witness circuit.Witness
 }
 
 func (w *programWitness) expand(ctx context.Context, arena *host.Arena) error {
 	p := w.program
+	in, err := w.inputs(0)
+	if err != nil {
+		return err
+	}
 	w.witness = circuit.Witness{
 		Inputs: host.Alloc[fr.Element](arena, p.InputCount()),
 		Bits:   circuit.Bits{Words: host.Alloc[uint64](arena, circuit.BitWords(p.AuxCount())), Len: p.AuxCount()},
 		Nums:   host.Alloc[fr.Element](arena, p.NumCount()),
 	}
-	return p.Expand(ctx, w.in, &w.witness, w.threads)
+	return p.Expand(ctx, in, &w.witness, w.threads)
 }
 
 func (w *programWitness) evaluate(ctx context.Context, a, b, c []fr.Element) error {

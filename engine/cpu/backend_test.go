@@ -60,7 +60,7 @@ func startTiny(t *testing.T, v *tiny, compact bool, threads int) *partition {
 	t.Helper()
 	s := v.shape()
 	arena := newTestArena(t, s.bytes(threads))
-	p, err := begin(s, given{v, compact}, v.srs, arena, threads)
+	p, err := begin(s, 1, given{v, compact}, v.srs, arena, threads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestPartition_Tiny(t *testing.T) {
 		for _, threads := range []int{1, 3} {
 			for _, compact := range []bool{false, true} {
 				p := startTiny(t, v, compact, threads)
-				if _, err := p.Sums(); status.KindOf(err) != status.Internal {
+				if _, err := p.Sums(0); status.KindOf(err) != status.Internal {
 					t.Fatalf("sums before the end: %v", err)
 				}
 				for _, stage := range p.Stages() {
@@ -91,7 +91,7 @@ func TestPartition_Tiny(t *testing.T) {
 						t.Fatalf("%s: %s: %v", name, stage.Name, err)
 					}
 				}
-				sums, err := p.Sums()
+				sums, err := p.Sums(0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -123,7 +123,7 @@ func TestPartition_Tiny(t *testing.T) {
 					if got := hex.EncodeToString(b[:]); got != c.want {
 						t.Fatalf("%s: proof: want %s, got %s", name, c.want, got)
 					}
-					if ok, err := groth16.Verify(pvk, &proof, sums.Inputs[1:]); !ok || err != nil {
+					if ok, err := groth16.Verify(pvk, &proof, p.Inputs(0)[1:]); !ok || err != nil {
 						t.Fatalf("%s: not verified: %v", name, err)
 					}
 				}
@@ -167,7 +167,7 @@ func TestBegin_Refused(t *testing.T) {
 	for b := range groth16.BlockCount {
 		other := *s
 		other.points[b]++
-		_, err := begin(&other, given{v, false}, v.srs, arena, 1)
+		_, err := begin(&other, 1, given{v, false}, v.srs, arena, 1)
 		var e *status.Error
 		if !errors.As(err, &e) || e.Kind != status.Params || e.Where != b.String() {
 			t.Errorf("%s: %v", b, err)
@@ -175,10 +175,10 @@ func TestBegin_Refused(t *testing.T) {
 	}
 	other := *s
 	other.inputs++
-	if _, err := begin(&other, given{v, false}, v.srs, arena, 1); status.KindOf(err) != status.Params {
+	if _, err := begin(&other, 1, given{v, false}, v.srs, arena, 1); status.KindOf(err) != status.Params {
 		t.Errorf("ic: %v", err)
 	}
-	if _, err := begin(s, given{v, false}, v.srs, newTestArena(t, s.bytes(1)-1), 1); status.KindOf(err) != status.NoMemory {
+	if _, err := begin(s, 1, given{v, false}, v.srs, newTestArena(t, s.bytes(1)-1), 1); status.KindOf(err) != status.NoMemory {
 		t.Errorf("small arena: %v", err)
 	}
 }
@@ -201,7 +201,7 @@ func TestPartition_ReadFails(t *testing.T) {
 	v := readTiny(t, "tiny-64")
 	for n := range 20 {
 		arena := newTestArena(t, v.shape().bytes(1))
-		p, err := begin(v.shape(), given{v, false}, &failing{v.srs, n}, arena, 1)
+		p, err := begin(v.shape(), 1, given{v, false}, &failing{v.srs, n}, arena, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -292,11 +292,11 @@ func TestBackend_Tiny(t *testing.T) {
 		v := readTiny(t, name)
 		p, in := v.program(t, name)
 		var b groth16.Backend = New(2)
-		plan, err := b.Plan(p)
+		plan, err := b.Plan(p, 1)
 		if err != nil || plan.Threads != 2 || plan.DeviceBytes != 0 {
 			t.Fatalf("%s: %+v, %v", name, plan, err)
 		}
-		part, err := b.Begin(p, in, v.srs, newTestArena(t, plan.HostBytes))
+		part, err := b.Begin(p, 1, fixed(in), v.srs, newTestArena(t, plan.HostBytes))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ func TestBackend_Tiny(t *testing.T) {
 				t.Fatalf("%s: %s: %v", name, stage.Name, err)
 			}
 		}
-		sums, err := part.Sums()
+		sums, err := part.Sums(0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,11 +325,11 @@ func TestBackend_Unsatisfied(t *testing.T) {
 	p, in := v.program(t, "tiny-64")
 	one := fr.One()
 	in.Fields[len(in.Fields)-1].Add(&in.Fields[len(in.Fields)-1], &one)
-	plan, err := New(1).Plan(p)
+	plan, err := New(1).Plan(p, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	part, err := New(1).Begin(p, in, v.srs, newTestArena(t, plan.HostBytes))
+	part, err := New(1).Begin(p, 1, fixed(in), v.srs, newTestArena(t, plan.HostBytes))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,4 +341,9 @@ func TestBackend_Unsatisfied(t *testing.T) {
 	if err := stages[1].Run(context.Background()); status.KindOf(err) != status.Unsatisfied {
 		t.Fatalf("evaluate: %v", err)
 	}
+}
+
+// fixed hands out the same inputs each time.
+func fixed(in *circuit.Inputs) func(int) (*circuit.Inputs, error) {
+	return func(int) (*circuit.Inputs, error) { return in, nil }
 }

@@ -49,51 +49,51 @@ type EncodedSRS interface {
 	ReadEncoded(ctx context.Context, b Block, from int, dst []byte) error
 }
 
-// Sums are the five multi-scalar multiplications of a proof, and the public inputs that expand computed
-// (with the leading one).
+// Sums are the five multi-scalar multiplications of a proof.
 type Sums struct {
 	H, L, A, B1 bls.G1Jac
 	B2          bls.G2Jac
-	Inputs      []fr.Element
 }
 
-// Stage is one step of a partition on a backend. A scheduler runs the stages of a partition in order; it
-// grants Needs before Run and takes them back after it.
-type Stage struct {
-	Name  string // "expand", "evaluate", "quotient", "msm_h", "msm_l", "msm_a", "msm_b1", "msm_b2"
-	Needs host.Needs
-	Run   func(ctx context.Context) error
-}
-
-// Partition is one proof under way on a backend.
-type Partition interface {
-	// Stages lists the steps in order; each is run once.
-	Stages() []Stage
-	// Sums returns the result after the last stage.
-	Sums() (*Sums, error)
+// Batch is some partitions of one circuit under way on a backend, which may prove them together.
+type Batch interface {
+	// Stages lists the steps, by name "expand", "upload", "evaluate", "quotient", "msm_h", "msm_l", "msm_a", "msm_b1", "msm_b2" and others of a
+	// backend's own. Their order is one in which they may run one by one; each is run once. Until the stage
+	// that is last for a partition has ended, what Begin was given is in use.
+	Stages() []host.Stage
+	// Inputs are partition k's public inputs with the leading one, once its stage "expand" has ended.
+	Inputs(k int) []fr.Element
+	// Sums returns the result of partition k after the last of its stages.
+	Sums(k int) (*Sums, error)
 	// Close gives back all memory, whatever has run. It may be called twice.
 	Close()
 }
 
-// Plan is what a partition needs on a backend, known before it is admitted.
+// Plan is what a job's partitions need on a backend, known before they are admitted.
 type Plan struct {
-	HostBytes   int64 // reserved from the host budget for the whole partition
-	DeviceBytes int64 // 0 on the CPU
-	Threads     int
+	Batch       int   // partitions that are proved together, at least 1
+	Ahead       int   // batches that may be under way at once, at least 1
+	HostBytes   int64 // reserved from the host budget for each batch
+	DeviceBytes int64 // for each batch; 0 on the CPU
+	Threads     int   // that a stage keeps busy
+	// CheckFirst says that a proof takes so much longer than evaluating its rows that all partitions are evaluated before the
+	// first is proved.
+	CheckFirst bool
 }
 
 // Backend carries out the stages of proofs. It knows no Filecoin: it sees a program, inputs, an SRS.
 type Backend interface {
 	// Name is "cpu" or the device's name, for logs and timelines.
 	Name() string
-	// Plan is a pure function of the program and the machine.
-	Plan(p *circuit.Program) (Plan, error)
-	// Begin starts a partition; arena is a block of at least Plan's HostBytes, owned by the partition until Close.
-	Begin(p *circuit.Program, in *circuit.Inputs, srs SRS, arena *host.Arena) (Partition, error)
-	// PlanAssignment and BeginAssignment are the same for values made elsewhere. The plan is a pure function of
-	// the assignment's lengths and densities. A, B and C are read until the stage "evaluate" has ended, which
-	// checks every row; the rest of the assignment until Close.
-	PlanAssignment(a *Assignment) (Plan, error)
+	// Plan is a pure function of the program, the number of partitions that a job has, and the machine.
+	Plan(p *circuit.Program, partitions int) (Plan, error)
+	// Begin starts a batch of count partitions, at most Plan's Batch; inputs is called once for each, by its stage "expand". arena is a
+	// block of at least Plan's HostBytes, owned by the batch until Close.
+	Begin(p *circuit.Program, count int, inputs func(k int) (*circuit.Inputs, error), srs SRS, arena *host.Arena) (Batch, error)
+	// PlanAssignment and BeginAssignment are the same for values made elsewhere, all of one shape. The plan is a pure function of
+	// the first one's lengths and densities. A, B and C of an assignment are read until its stage "evaluate" has ended, which
+	// checks every row; the rest of it until Close.
+	PlanAssignment(a *Assignment, partitions int) (Plan, error)
 	// BeginAssignment: see PlanAssignment.
-	BeginAssignment(a *Assignment, srs SRS, arena *host.Arena) (Partition, error)
+	BeginAssignment(list []*Assignment, srs SRS, arena *host.Arena) (Batch, error)
 }

@@ -36,18 +36,6 @@ func (q *turnstile) enter(ctx context.Context, job uint64) error {
 	return q.wait(ctx, job)
 }
 
-// pass gives the place to an older job that waits, and waits for it again; else it keeps it. On an error
-// the place is given up.
-func (q *turnstile) pass(ctx context.Context, job uint64) error {
-	q.mu.Lock()
-	if len(q.waiting) == 0 || !q.waiting[0].before(&turn{job: job}) {
-		q.mu.Unlock()
-		return nil
-	}
-	q.handOn()
-	return q.wait(ctx, job)
-}
-
 // leave gives the place up.
 func (q *turnstile) leave() {
 	q.mu.Lock()

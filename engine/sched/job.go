@@ -1,7 +1,7 @@
 package sched
 
 import (
-	"context"
+	"errors"
 	"time"
 
 	"github.com/sealc2/sealc2/engine/host"
@@ -16,52 +16,57 @@ type SystemClock struct{}
 // Now returns the time with its monotonic reading.
 func (SystemClock) Now() time.Time { return time.Now() }
 
-// Device is where the stages of partitions run.
+// Device is where the stages of batches run.
 type Device interface {
 	Name() string
-	// Slots is the number of stages that run at the same time, at least 1. It never changes.
+	// Slots is the number of stages that compute at the same time, at least 1. It never changes.
 	Slots() int
 }
 
-// Stage is one step of a job or a partition.
-type Stage struct {
-	Name  string
-	Needs host.Needs
-	// Run does the work. It may return early when ctx ends, and must leave nothing running behind.
-	Run func(ctx context.Context) error
-}
+// WholeJob stands for the partition in entries of stages that serve several.
+const WholeJob = -1
+
+// ErrAgain, returned or wrapped by a stage of one partition, ends that partition without a result: it begins once more, in a
+// batch of its own, and where there are several devices on another one if that is soon free. How often is up to the job.
+var ErrAgain = errors.New("the partition is to be proved once more")
 
 // Plan is what a job needs once it is prepared.
 type Plan struct {
 	Partitions int
-	Device     Device // one of the scheduler's
-	// Needs is reserved before the first partition and held to the job's end: whatever a partition keeps
-	// between its stages. Partitions run one at a time, so it is that of one partition.
+	Shares     []Share // of the devices that take part, at least one
+	// Needs is reserved before the first partition and held to the job's end: whatever its batches keep
+	// between their stages, of as many as the shares have at once.
 	Needs host.Needs
 	// Stage is the most that any single stage needs beyond Needs.
 	Stage host.Needs
-	// First are stages of the whole job that run on the device before the first partition.
-	First []Stage
+	// First are stages of the whole job that run on the first share's device before the first partition.
+	First []host.Stage
 }
 
-// Partition is one partition under way. All calls come from one goroutine.
-type Partition interface {
-	// Next returns the stage to run now; nil when the partition's result is there. It is called again
-	// only after that stage succeeded, so it may decide by what the stage found.
-	Next() *Stage
-	// Close gives back what the partition holds, whatever has run.
+// Share is a device's part in a job.
+type Share struct {
+	Device Device // one of the scheduler's
+	Batch  int    // partitions that it proves together, at most; at least 1
+	Ahead  int    // batches that it has at once; at least 1
+}
+
+// Batch is some partitions under way on a device.
+type Batch interface {
+	// Stages lists the steps; their order is one in which they may run one by one. It is called once.
+	Stages() []host.Stage
+	// Close gives back what the batch holds, whatever has run.
 	Close()
 }
 
-// Job is what a caller wants done. All functions are called from the goroutine of Run.
+// Job is what a caller wants done. All functions are called from the goroutine of Run, but for those of stages of batches.
 type Job struct {
-	Name    string  // for the timeline
-	Op      string  // the operation that errors name, as "engine.Prove"
-	Prepare []Stage // of the whole job, at the desk, before the plan is known
+	Name    string       // for the timeline
+	Op      string       // the operation that errors name, as "engine.Prove"
+	Prepare []host.Stage // of the whole job, at the desk, before the plan is known
 	Plan    func() (Plan, error)
-	// Begin makes partition index ready. It must be quick: work belongs into stages.
-	Begin func(index int) (Partition, error)
-	// Deliver is called for each partition in order, after its Close and before the next Begin.
+	// Begin makes partitions [first, first+count) ready on a share's device. It must be quick: work belongs into stages.
+	Begin func(share, first, count int) (Batch, error)
+	// Deliver is called for each partition, in order.
 	Deliver func(index int) error
 	// Observe is told each stage that ended; may be nil.
 	Observe func(Entry)

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,17 +26,20 @@ type Scheduler struct {
 	timeline *Timeline
 	lastJob  atomic.Uint64
 	desk     turnstile
-	devices  map[Device]*turnstile
+
+	mu      sync.Mutex
+	host    lane
+	devices map[Device]*lanes
 }
 
 // New makes a scheduler that keeps the last timelineLength stages (at least 1).
 func New(budget *host.Budget, clock Clock, timelineLength int, devices ...Device) *Scheduler {
 	s := &Scheduler{
 		budget: budget, clock: clock, start: clock.Now(), timeline: newTimeline(max(1, timelineLength)),
-		desk: turnstile{free: 1}, devices: make(map[Device]*turnstile, len(devices)),
+		desk: turnstile{free: 1}, host: lane{slots: hostSlots}, devices: make(map[Device]*lanes, len(devices)),
 	}
 	for _, d := range devices {
-		s.devices[d] = &turnstile{free: max(1, d.Slots())}
+		s.devices[d] = &lanes{copy: lane{slots: 1}, compute: lane{slots: max(1, d.Slots())}}
 	}
 	return s
 }
@@ -42,12 +47,54 @@ func New(budget *host.Budget, clock Clock, timelineLength int, devices ...Device
 // Timeline is what ran.
 func (s *Scheduler) Timeline() *Timeline { return s.timeline }
 
-// run is one call of Run.
+// run is one call of Run. Its batches' stages run in goroutines of their own; all else is done by that of Run.
 type run struct {
 	*Scheduler
 	id   uint64
 	job  *Job
 	held *host.Reservation
+	plan Plan
+
+	next      int    // partition that no batch has had yet
+	again     []redo // partitions that begin once more
+	delivered int
+	begun     int
+
+	// Under the scheduler's mutex.
+	batches  []*batch // under way, oldest first
+	running  int      // stages
+	stopped  bool     // nothing starts any more
+	events   []event
+	finished []bool        // partitions whose result is there
+	wake     chan struct{} // has an element where events or the end of all stages wait to be seen
+}
+
+// redo is a partition that begins once more, on another share than before where one is free.
+type redo struct{ partition, share int }
+
+// event is a stage that ended.
+type event struct {
+	entry Entry
+	err   error
+	again *redo
+}
+
+// batch is one batch under way. Its stages' state is under the scheduler's mutex.
+type batch struct {
+	run    *run
+	ctx    context.Context
+	share  int
+	first  int
+	count  int
+	number int // in the order of beginning
+	work   Batch
+	lanes  *lanes
+	stages []host.Stage
+	ended  []bool
+	left   int
+	parts  []int                 // stages left of each partition
+	queue  [host.LaneCount][]int // stages that have not been offered to their lane
+	taken  [host.LaneCount]bool  // one stage is offered or runs
 }
 
 // Run does a job and returns when it has ended, with all that it held given back. The error of a stage
@@ -55,64 +102,458 @@ type run struct {
 // with NoMemory where the job can never fit, Cancelled when ctx ends, and Internal for a panic or a plan
 // that a stage contradicts.
 func (s *Scheduler) Run(ctx context.Context, job *Job) (err error) {
-	r := &run{Scheduler: s, id: s.lastJob.Add(1), job: job}
+	r := &run{Scheduler: s, id: s.lastJob.Add(1), job: job, wake: make(chan struct{}, 1)}
 	defer func() { r.held.Release() }()
 	defer status.Recover(op, &err)
-	plan, err := r.admit(ctx)
-	if err != nil {
+	if err := r.admit(ctx); err != nil {
 		return err
 	}
-	if len(plan.First) > 0 {
-		if err := r.partition(ctx, &plan, WholeJob, func() (Partition, error) { return &fixed{plan.First}, nil }); err != nil {
+	if len(r.plan.First) > 0 {
+		// As a batch it queues up for the device like any other.
+		first := func(ctx context.Context) error {
+			if r.begun > 0 {
+				return nil
+			}
+			return r.begin(ctx, 0, WholeJob, 0, func() (Batch, error) { return fixed(r.plan.First), nil })
+		}
+		if err := r.all(ctx, first); err != nil {
 			return err
 		}
 	}
-	for index := range plan.Partitions {
-		if err := r.partition(ctx, &plan, index, func() (Partition, error) { return job.Begin(index) }); err != nil {
+	r.finished = make([]bool, r.plan.Partitions)
+	return r.all(ctx, r.fill)
+}
+
+// fixed is a list of stages in the form of a batch.
+type fixed []host.Stage
+
+func (f fixed) Stages() []host.Stage { return f }
+func (f fixed) Close()               {}
+
+// all begins batches, sees to those that end, and returns when none is left, or after the first failure when
+// nothing runs any more.
+func (r *run) all(ctx context.Context, fill func(context.Context) error) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer r.abandon()
+	for {
+		if err == nil {
+			err = fill(ctx)
+		}
+		if err != nil {
+			cancel()
+			r.stop()
+		}
+		events, running, batches := r.wait(ctx)
+		for _, e := range events {
+			// Who has given up is told nothing more.
+			if told := r.see(&e, err == nil && ctx.Err() == nil); err == nil {
+				err = told
+			}
+		}
+		if err == nil && ctx.Err() != nil {
+			err = r.interrupted(ctx)
+		}
+		if err == nil {
+			err = r.closeEnded()
+		}
+		if err == nil {
+			err = r.deliver(ctx)
+		}
+		switch {
+		case err != nil && running == 0 && r.isStopped():
 			return err
+		case err == nil && batches == 0 && len(events) == 0:
+			return nil
 		}
-		if err := border(ctx); err != nil {
-			return r.fail(index, "", err)
+	}
+}
+
+// wait returns what happened since the last call, waiting until something has: stages ended, ctx did, all stages of a
+// job that was stopped have, or there is nothing to wait for.
+func (r *run) wait(ctx context.Context) (events []event, running, batches int) {
+	for {
+		r.mu.Lock()
+		events, r.events = r.events, nil
+		running, batches = r.running, len(r.batches)
+		stopped := r.stopped
+		r.mu.Unlock()
+		if len(events) > 0 || batches == 0 || stopped && running == 0 {
+			return events, running, batches
 		}
-		if err := guard(func() error { return job.Deliver(index) }); err != nil {
-			return r.fail(index, "", err)
+		if stopped {
+			<-r.wake
+			continue
 		}
+		select {
+		case <-r.wake:
+		case <-ctx.Done():
+			return nil, running, batches
+		}
+	}
+}
+
+// see tells the job of a stage that ended, if it is to be told, and remembers a partition that is to begin once more.
+func (r *run) see(e *event, tell bool) error {
+	var told error
+	if tell && r.job.Observe != nil {
+		told = guard(func() error { r.job.Observe(e.entry); return nil })
+	}
+	switch {
+	case e.again != nil:
+		r.again = append(r.again, *e.again)
+		return r.fail(e.entry.Partition, e.entry.Stage, told)
+	case e.err != nil:
+		return r.fail(e.entry.Partition, e.entry.Stage, e.err)
+	default:
+		return r.fail(e.entry.Partition, e.entry.Stage, told)
+	}
+}
+
+// interrupted is the end of the context, at the stage that comes next.
+func (r *run) interrupted(ctx context.Context) error {
+	r.mu.Lock()
+	partition, stage := WholeJob, ""
+	if len(r.batches) > 0 {
+		b := r.batches[0]
+		if i := slices.Index(b.ended, false); i >= 0 {
+			partition, stage = b.index(&b.stages[i]), b.stages[i].Name
+		}
+	}
+	r.mu.Unlock()
+	return r.fail(partition, stage, border(ctx))
+}
+
+// closeEnded closes the batches whose stages have all ended.
+func (r *run) closeEnded() (err error) {
+	r.mu.Lock()
+	var over []*batch
+	r.batches = slices.DeleteFunc(r.batches, func(b *batch) bool {
+		if b.left == 0 {
+			over = append(over, b)
+		}
+		return b.left == 0
+	})
+	r.mu.Unlock()
+	for _, b := range over {
+		if closed := r.close(b); err == nil {
+			err = closed
+		}
+	}
+	return err
+}
+
+func (r *run) close(b *batch) error {
+	return r.fail(b.first, "", guard(func() error { b.work.Close(); return nil }))
+}
+
+// abandon closes what is left when all returns: nothing of it runs.
+func (r *run) abandon() {
+	r.mu.Lock()
+	left := r.batches
+	r.batches = nil
+	status.Check(r.running == 0, op, "no stage that runs on")
+	r.mu.Unlock()
+	for _, b := range left {
+		_ = r.close(b) // the job has failed before
+	}
+}
+
+// deliver hands over the results whose turn it is.
+func (r *run) deliver(ctx context.Context) error {
+	for r.delivered < len(r.finished) {
+		r.mu.Lock()
+		finished := r.finished[r.delivered]
+		r.mu.Unlock()
+		if !finished {
+			return nil
+		}
+		err := border(ctx)
+		if err == nil {
+			err = guard(func() error { return r.job.Deliver(r.delivered) })
+		}
+		if err != nil {
+			return r.fail(r.delivered, "", err)
+		}
+		r.delivered++
 	}
 	return nil
 }
 
-// admit takes the job past the desk: prepared, planned, and everything reserved.
-func (r *run) admit(ctx context.Context) (plan Plan, err error) {
+// fill begins batches as long as a share may have one more.
+func (r *run) fill(ctx context.Context) error {
+	for {
+		share := r.freest()
+		if share < 0 {
+			return nil
+		}
+		first, count := r.next, 0
+		switch {
+		case len(r.again) > 0:
+			i := max(0, slices.IndexFunc(r.again, func(a redo) bool { return a.share != share }))
+			first, count = r.again[i].partition, 1
+			r.again = slices.Delete(r.again, i, i+1)
+		case r.next < r.plan.Partitions:
+			// No share takes so many that another one has nothing to do.
+			even := (r.plan.Partitions - r.next + len(r.plan.Shares) - 1) / len(r.plan.Shares)
+			count = min(max(1, r.plan.Shares[share].Batch), even)
+			r.next += count
+		default:
+			return nil
+		}
+		if err := r.begin(ctx, share, first, count, func() (Batch, error) { return r.job.Begin(share, first, count) }); err != nil {
+			return err
+		}
+	}
+}
+
+// freest is the share with the fewest batches that may have one more; -1 where none may.
+func (r *run) freest() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	counts := make([]int, len(r.plan.Shares))
+	for _, b := range r.batches {
+		counts[b.share]++
+	}
+	best := -1
+	for i, n := range counts {
+		if n < max(1, r.plan.Shares[i].Ahead) && (best < 0 || n < counts[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// begin makes a batch and offers its first stages.
+func (r *run) begin(ctx context.Context, share, first, count int, make func() (Batch, error)) error {
 	if err := border(ctx); err != nil {
-		return plan, err
+		return r.fail(first, "", err)
+	}
+	r.begun++
+	b := &batch{run: r, ctx: ctx, share: share, first: first, count: count, number: r.begun, lanes: r.devices[r.plan.Shares[share].Device]}
+	if err := guard(func() (err error) { b.work, err = make(); return err }); err != nil {
+		return r.fail(first, "", err)
+	}
+	err := guard(func() error { b.stages = b.work.Stages(); return b.prepare() })
+	if err == nil {
+		err = border(ctx)
+	}
+	if err != nil {
+		_ = r.close(b) // the first error goes first
+		return r.fail(first, "", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.batches = append(r.batches, b)
+	b.offer()
+	return nil
+}
+
+// prepare checks the stages against the plan and queues them up.
+func (b *batch) prepare() error {
+	limit := b.run.plan.Stage
+	b.ended, b.left, b.parts = make([]bool, len(b.stages)), len(b.stages), make([]int, max(1, b.count))
+	for i := range b.stages {
+		s := &b.stages[i]
+		if s.Needs.HostBytes > limit.HostBytes || s.Needs.DeviceBytes > limit.DeviceBytes || s.Needs.Threads > limit.Threads {
+			return b.run.fail(b.index(s), s.Name, status.New(status.Internal, op, "needs", fmt.Sprintf("at most the plan's %+v", limit), fmt.Sprintf("%+v", s.Needs)))
+		}
+		status.Check(s.Lane < host.LaneCount && s.Partition >= host.WholeBatch && s.Partition < len(b.parts), op, "stages of the batch's partitions and lanes")
+		for _, earlier := range s.After {
+			status.Check(earlier >= 0 && earlier < i, op, "stages after earlier ones")
+		}
+		b.queue[s.Lane] = append(b.queue[s.Lane], i)
+		if s.Partition >= 0 {
+			b.parts[s.Partition]++
+		}
+	}
+	for _, queue := range b.queue {
+		status.Check(len(queue) == 0 || !b.stages[queue[len(queue)-1]].Keep, op, "a lane given up at the end")
+	}
+	return nil
+}
+
+// index is the partition of the job that a stage is of; WholeJob where it is of several.
+func (b *batch) index(s *host.Stage) int {
+	switch {
+	case s.Partition >= 0:
+		return b.first + s.Partition
+	case b.count == 1:
+		return b.first
+	}
+	return WholeJob
+}
+
+// lane is where the batch's stages of that kind run.
+func (b *batch) lane(l host.Lane) *lane {
+	switch l {
+	case host.LaneCopy:
+		return &b.lanes.copy
+	case host.LaneDevice:
+		return &b.lanes.compute
+	}
+	return &b.run.host
+}
+
+// offer queues the stages that have become ready up for their lanes, and starts what may start. The caller holds the scheduler's mutex.
+func (b *batch) offer() {
+	for l := range host.LaneCount {
+		if b.taken[l] || len(b.queue[l]) == 0 || b.run.stopped {
+			continue
+		}
+		i := b.queue[l][0]
+		if slices.ContainsFunc(b.stages[i].After, func(earlier int) bool { return !b.ended[earlier] }) {
+			continue
+		}
+		b.queue[l], b.taken[l] = b.queue[l][1:], true
+		lane := b.lane(l)
+		lane.offer(&ready{b, i})
+		b.run.startReady(lane)
+	}
+}
+
+// startReady starts what a lane has room for; the caller holds the mutex.
+func (s *Scheduler) startReady(l *lane) {
+	for {
+		next := l.take()
+		if next == nil {
+			return
+		}
+		b := next.batch
+		if b.ctx.Err() != nil { // nothing starts after the end of its context, which Run sees by itself
+			l.busy--
+			continue
+		}
+		b.run.running++
+		go b.do(next.stage, l)
+	}
+}
+
+// do runs a stage, books it, and starts what waited for it.
+func (b *batch) do(i int, l *lane) {
+	r, stage := b.run, &b.stages[i]
+	begin := r.clock.Now()
+	err := guard(func() error { return stage.Run(b.ctx) })
+	end := r.clock.Now()
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := event{err: err, entry: Entry{
+		Job: r.id, Name: r.job.Name, Partition: b.index(stage), Device: r.plan.Shares[b.share].Device.Name(), Lane: stage.Lane, Stage: stage.Name,
+		Start: begin.Sub(r.start), End: end.Sub(r.start), Failed: err != nil,
+	}}
+	again := err != nil && stage.Partition >= 0 && errors.Is(err, ErrAgain)
+	if again {
+		e.again = &redo{e.entry.Partition, b.share}
+	}
+	r.timeline.add(e.entry)
+	r.events = append(r.events, e)
+	r.running--
+	l.busy--
+	b.taken[stage.Lane] = false
+	b.end(i)
+	if again {
+		b.skip(stage.Partition)
+	} else if stage.Partition >= 0 && b.parts[stage.Partition] == 0 && err == nil && b.count > 0 {
+		r.finished[b.first+stage.Partition] = true
+	}
+	if err != nil && !again {
+		r.stopped = true
+		r.withdraw()
+	}
+	if stage.Keep && !r.stopped {
+		l.kept = b
+	}
+	b.offer()
+	r.startReady(l)
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// end books a stage that needs no more running; the caller holds the mutex.
+func (b *batch) end(i int) {
+	b.ended[i] = true
+	b.left--
+	if p := b.stages[i].Partition; p >= 0 {
+		b.parts[p]--
+	}
+}
+
+// skip leaves out what is left of a partition; the caller holds the mutex.
+func (b *batch) skip(partition int) {
+	for l := range b.queue {
+		b.queue[l] = slices.DeleteFunc(b.queue[l], func(i int) bool {
+			if b.stages[i].Partition == partition {
+				b.end(i)
+			}
+			return b.stages[i].Partition == partition
+		})
+	}
+}
+
+// stop lets no further stage of the job start.
+func (r *run) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+	r.withdraw()
+}
+
+func (r *run) isStopped() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopped
+}
+
+// withdraw leaves all queues; the caller holds the mutex.
+func (r *run) withdraw() {
+	all := []*lane{&r.host}
+	for _, share := range r.plan.Shares {
+		all = append(all, &r.devices[share.Device].copy, &r.devices[share.Device].compute)
+	}
+	for _, l := range all {
+		l.withdraw(r)
+		r.startReady(l)
+	}
+}
+
+// admit takes the job past the desk: prepared, planned, and everything reserved.
+func (r *run) admit(ctx context.Context) error {
+	if err := border(ctx); err != nil {
+		return err
 	}
 	if err := r.desk.enter(ctx, r.id); err != nil {
-		return plan, err
+		return err
 	}
 	defer r.desk.leave()
 	for i := range r.job.Prepare {
 		stage := &r.job.Prepare[i]
 		if err := border(ctx); err != nil {
-			return plan, r.fail(WholeJob, stage.Name, err)
+			return r.fail(WholeJob, stage.Name, err)
 		}
 		if err := r.reserve(ctx, stage.Needs); err != nil {
-			return plan, r.fail(WholeJob, stage.Name, err)
+			return r.fail(WholeJob, stage.Name, err)
 		}
-		if err := r.stage(ctx, WholeJob, "", stage); err != nil {
-			return plan, err
+		if err := r.stage(ctx, stage); err != nil {
+			return err
 		}
 	}
 	if err := border(ctx); err != nil {
-		return plan, err
+		return err
 	}
-	if err := guard(func() (err error) { plan, err = r.job.Plan(); return err }); err != nil {
-		return plan, err
+	if err := guard(func() (err error) { r.plan, err = r.job.Plan(); return err }); err != nil {
+		return err
 	}
-	status.Check(r.devices[plan.Device] != nil, op, "a plan for one of the scheduler's devices")
-	return plan, r.reserve(ctx, plan.Needs.Plus(plan.Stage))
+	status.Check(len(r.plan.Shares) > 0, op, "a plan with a device")
+	for _, share := range r.plan.Shares {
+		status.Check(r.devices[share.Device] != nil, op, "a plan for devices of the scheduler")
+	}
+	return r.reserve(ctx, r.plan.Needs.Plus(r.plan.Stage))
 }
 
-// reserve adds to what the job holds. Threads are only compared with the ceiling: a device's slots bound
+// reserve adds to what the job holds. Threads are only compared with the ceiling: the lanes' slots bound
 // how many stages keep them busy, and a job must not keep threads from others between its stages.
 func (r *run) reserve(ctx context.Context, needs host.Needs) error {
 	if err := r.budget.Fits(op, host.Needs{Threads: needs.Threads}); err != nil {
@@ -127,92 +568,16 @@ func (r *run) reserve(ctx context.Context, needs host.Needs) error {
 	return err
 }
 
-// fixed is a list of stages in the form of a partition.
-type fixed struct{ rest []Stage }
-
-func (f *fixed) Next() (stage *Stage) {
-	if len(f.rest) > 0 {
-		stage, f.rest = &f.rest[0], f.rest[1:]
-	}
-	return stage
-}
-
-func (f *fixed) Close() {}
-
-// partition runs the stages of one partition, or those of the whole job, on the plan's device.
-func (r *run) partition(ctx context.Context, plan *Plan, index int, make func() (Partition, error)) (err error) {
-	if err := border(ctx); err != nil {
-		return r.fail(index, "", err)
-	}
-	var p Partition
-	if err := guard(func() (err error) { p, err = make(); return err }); err != nil {
-		return r.fail(index, "", err)
-	}
-	defer func() {
-		if closed := guard(func() error { p.Close(); return nil }); closed != nil && err == nil {
-			err = r.fail(index, "", closed)
-		}
-	}()
-
-	slots := r.devices[plan.Device]
-	if err := slots.enter(ctx, r.id); err != nil {
-		return r.fail(index, "", err)
-	}
-	holds := true
-	defer func() {
-		if holds {
-			slots.leave()
-		}
-	}()
-	for {
-		var stage *Stage
-		if err := guard(func() error { stage = p.Next(); return nil }); err != nil {
-			return r.fail(index, "", err)
-		}
-		if stage == nil {
-			return nil
-		}
-		if err := border(ctx); err != nil {
-			return r.fail(index, stage.Name, err)
-		}
-		if !covers(plan, stage) {
-			return r.fail(index, stage.Name, status.New(status.Internal, op, "needs",
-				fmt.Sprintf("at most the plan's %+v", plan.Stage), fmt.Sprintf("%+v", stage.Needs)))
-		}
-		if err := r.stage(ctx, index, plan.Device.Name(), stage); err != nil {
-			return err
-		}
-		if err := slots.pass(ctx, r.id); err != nil {
-			holds = false
-			return r.fail(index, "", err)
-		}
-	}
-}
-
-// covers says whether the plan reserved what the stage needs.
-func covers(plan *Plan, stage *Stage) bool {
-	return stage.Needs.HostBytes <= plan.Stage.HostBytes && stage.Needs.DeviceBytes <= plan.Stage.DeviceBytes &&
-		stage.Needs.Threads <= plan.Stage.Threads
-}
-
-// stage runs one stage and books it.
-func (r *run) stage(ctx context.Context, partition int, device string, stage *Stage) error {
+// stage runs a stage of the whole job at the desk and books it.
+func (r *run) stage(ctx context.Context, stage *host.Stage) error {
 	begin := r.clock.Now()
 	err := guard(func() error { return stage.Run(ctx) })
 	entry := Entry{
-		Job: r.id, Name: r.job.Name, Partition: partition, Device: device, Stage: stage.Name,
+		Job: r.id, Name: r.job.Name, Partition: WholeJob, Stage: stage.Name,
 		Start: begin.Sub(r.start), End: r.clock.Now().Sub(r.start), Failed: err != nil,
 	}
 	r.timeline.add(entry)
-	if r.job.Observe != nil {
-		if told := guard(func() error { r.job.Observe(entry); return nil }); err == nil {
-			err = told
-		}
-	}
-	if err != nil {
-		return r.fail(partition, stage.Name, err)
-	}
-	return nil
+	return r.see(&event{entry: entry, err: err}, true)
 }
 
 // guard turns a panic of f into an error, so that what f was called under is given back as after any other.
@@ -229,8 +594,11 @@ func border(ctx context.Context) error {
 	return nil
 }
 
-// fail puts the place in front of an error and keeps its kind. A bare context error is a cancellation.
+// fail puts the place in front of an error and keeps its kind; nil stays nil. A bare context error is a cancellation.
 func (r *run) fail(partition int, stage string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var where []string
 	if partition != WholeJob {
 		where = append(where, fmt.Sprintf("partition %d", partition))

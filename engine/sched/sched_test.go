@@ -55,7 +55,7 @@ type script struct {
 	partitions int
 	stages     []string
 	needs      host.Needs                                 // of the plan
-	at         map[string]func(ctx context.Context) error // by "partition/stage", "begin 0", "next 0", "close 0", "deliver 0", "plan"
+	at         map[string]func(ctx context.Context) error // by "partition/stage", "begin 0", "stages 0", "close 0", "deliver 0", "plan"
 	device     *fakeDevice
 
 	mu     sync.Mutex
@@ -77,30 +77,34 @@ func (s *script) do(ctx context.Context, event string) error {
 	return nil
 }
 
-type scriptPartition struct {
+type scriptBatch struct {
 	s     *script
-	index int
-	done  int
+	first int
+	count int
 }
 
-func (p *scriptPartition) Next() *Stage {
-	if err := p.s.do(context.Background(), fmt.Sprintf("next %d", p.index)); err != nil {
+func (p *scriptBatch) Stages() (all []host.Stage) {
+	if err := p.s.do(context.Background(), fmt.Sprintf("stages %d", p.first)); err != nil {
 		panic(err)
 	}
-	if p.done == len(p.s.stages) {
-		return nil
+	for i := range p.count {
+		for k, name := range p.s.stages {
+			stage := host.Stage{Name: name, Partition: i, Lane: host.LaneDevice, Needs: host.Needs{Threads: 1}, Run: func(ctx context.Context) (err error) {
+				p.s.device.use(func() { err = p.s.do(ctx, fmt.Sprintf("%d/%s", p.first+i, name)) })
+				return err
+			}}
+			if k > 0 {
+				stage.After = []int{len(all) - 1}
+			}
+			all = append(all, stage)
+		}
 	}
-	name := p.s.stages[p.done]
-	p.done++
-	return &Stage{Name: name, Needs: host.Needs{Threads: 1}, Run: func(ctx context.Context) (err error) {
-		p.s.device.use(func() { err = p.s.do(ctx, fmt.Sprintf("%d/%s", p.index, name)) })
-		return err
-	}}
+	return all
 }
 
-func (p *scriptPartition) Close() {
+func (p *scriptBatch) Close() {
 	p.s.closed++
-	if err := p.s.do(context.Background(), fmt.Sprintf("close %d", p.index)); err != nil {
+	if err := p.s.do(context.Background(), fmt.Sprintf("close %d", p.first)); err != nil {
 		panic(err)
 	}
 }
@@ -108,31 +112,31 @@ func (p *scriptPartition) Close() {
 func (s *script) job() *Job {
 	j := &Job{Name: s.name, Op: "test.Run"}
 	for _, name := range s.prepare {
-		j.Prepare = append(j.Prepare, Stage{Name: name, Needs: host.Needs{HostBytes: 10, Threads: 1},
+		j.Prepare = append(j.Prepare, host.Stage{Name: name, Needs: host.Needs{HostBytes: 10, Threads: 1},
 			Run: func(ctx context.Context) error { return s.do(ctx, "-/"+name) }})
 	}
 	j.Plan = func() (Plan, error) {
-		p := Plan{Partitions: s.partitions, Device: s.device, Needs: s.needs, Stage: host.Needs{Threads: 1}}
+		p := Plan{Partitions: s.partitions, Shares: []Share{{s.device, 1, 1}}, Needs: s.needs, Stage: host.Needs{Threads: 1}}
 		for _, name := range s.first {
-			p.First = append(p.First, Stage{Name: name, Run: func(ctx context.Context) (err error) {
+			p.First = append(p.First, host.Stage{Name: name, Partition: host.WholeBatch, Lane: host.LaneDevice, Run: func(ctx context.Context) (err error) {
 				s.device.use(func() { err = s.do(ctx, "-/"+name) })
 				return err
 			}})
 		}
 		return p, s.do(context.Background(), "plan")
 	}
-	j.Begin = func(i int) (Partition, error) {
-		return &scriptPartition{s: s, index: i}, s.do(context.Background(), fmt.Sprintf("begin %d", i))
+	j.Begin = func(_, first, count int) (Batch, error) {
+		return &scriptBatch{s, first, count}, s.do(context.Background(), fmt.Sprintf("begin %d", first))
 	}
 	j.Deliver = func(i int) error { return s.do(context.Background(), fmt.Sprintf("deliver %d", i)) }
 	return j
 }
 
-// events is the log without the calls of Next.
+// events is the log without the calls of Stages.
 func (s *script) events() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(s.log), func(e string) bool { return strings.HasPrefix(e, "next") })
+	return slices.DeleteFunc(slices.Clone(s.log), func(e string) bool { return strings.HasPrefix(e, "stages") })
 }
 
 func rig(bytes int64, slots int) (*Scheduler, *host.Budget, *fakeDevice) {
@@ -184,7 +188,7 @@ func TestRun_Order(t *testing.T) {
 		t.Errorf("timeline %+v\nobserved %+v", got, seen)
 	}
 	// The clock moves a second a look: New looked once, then each stage twice.
-	if e := seen[4]; e != (Entry{1, "sector", 0, "fake", "prove", 9 * time.Second, 10 * time.Second, false}) {
+	if e := seen[4]; e != (Entry{1, "sector", 0, "fake", host.LaneDevice, "prove", 9 * time.Second, 10 * time.Second, false}) {
 		t.Errorf("entry %+v", e)
 	}
 	if e := seen[2]; e.Partition != WholeJob || e.Device != "fake" || e.Stage != "check" {
@@ -234,7 +238,7 @@ func TestRun_FailAndPanicAnywhere(t *testing.T) {
 	cause := status.New(status.Unsatisfied, "circuit.Evaluate", "row 7", "", "")
 	for _, place := range places() {
 		for _, how := range []string{"fails", "panics", "panics with an error"} {
-			if how == "fails" && (strings.HasPrefix(place, "next") || strings.HasPrefix(place, "close")) {
+			if how == "fails" && (strings.HasPrefix(place, "stages") || strings.HasPrefix(place, "close")) {
 				continue // these return nothing
 			}
 			job := &script{prepare: []string{"parse"}, first: []string{"check"}, partitions: 2, stages: []string{"a", "b"}, needs: host.Needs{HostBytes: 50}, device: d}
@@ -353,7 +357,7 @@ func TestRun_StageAbovePlan(t *testing.T) {
 	if err := s.Run(context.Background(), job); status.KindOf(err) != status.Internal {
 		t.Errorf("got %v", err)
 	}
-	job.Plan = func() (Plan, error) { return Plan{Partitions: 1, Device: &fakeDevice{slots: 1}}, nil }
+	job.Plan = func() (Plan, error) { return Plan{Partitions: 1, Shares: []Share{{&fakeDevice{slots: 1}, 1, 1}}}, nil }
 	if err := s.Run(context.Background(), job); status.KindOf(err) != status.Internal {
 		t.Errorf("foreign device: %v", err)
 	}
@@ -379,10 +383,9 @@ func TestRun_OldestFirst(t *testing.T) {
 		"0/a": func(context.Context) error {
 			close(hold)
 			until(t, "the old job waits", func() bool {
-				q := s.devices[d]
-				q.mu.Lock()
-				defer q.mu.Unlock()
-				return len(q.waiting) == 1
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return len(s.devices[d].compute.ready) == 1
 			})
 			return mark("young a")(nil)
 		},
@@ -494,8 +497,8 @@ func TestRun_Storm(t *testing.T) {
 	if u := b.Usage(); u.Peak.HostBytes > 100 || d.most.Load() > 2 {
 		t.Errorf("peak %+v, %d stages at once", u.Peak, d.most.Load())
 	}
-	if q := s.devices[d]; q.free != 2 || len(q.waiting) != 0 || s.desk.free != 1 || len(s.desk.waiting) != 0 {
-		t.Errorf("slots are not as before: %d free, %d waiting; desk %d, %d", q.free, len(q.waiting), s.desk.free, len(s.desk.waiting))
+	if l := &s.devices[d].compute; l.busy != 0 || len(l.ready) != 0 || l.kept != nil || s.desk.free != 1 || len(s.desk.waiting) != 0 {
+		t.Errorf("slots are not as before: %d busy, %d ready; desk %d, %d", l.busy, len(l.ready), s.desk.free, len(s.desk.waiting))
 	}
 	until(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before })
 }

@@ -3,17 +3,17 @@ package sched
 import (
 	"sync"
 	"time"
-)
 
-// WholeJob stands for the partition in entries of Prepare stages.
-const WholeJob = -1
+	"github.com/sealc2/sealc2/engine/host"
+)
 
 // Entry is one stage that ran.
 type Entry struct {
 	Job        uint64 // in the order of Run calls, from 1
 	Name       string // the job's
-	Partition  int    // WholeJob for Prepare stages
+	Partition  int    // WholeJob for Prepare stages, and for those that serve several partitions
 	Device     string // empty for Prepare stages
+	Lane       host.Lane
 	Stage      string
 	Start, End time.Duration // since the scheduler was made
 	Failed     bool

@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/sealc2/sealc2/engine/circuit"
+	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/sched"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// batch is partitions that a backend proves together: inputs, the backend's stages, assemble, verify. A partition whose proof does not
+// verify begins once more.
+type batch struct {
+	*proof
+	device  *device
+	first   int
+	parts   []part
+	arena   *host.Arena
+	backend groth16.Batch
+	left    int // partitions whose sums are not assembled yet; under closing
+
+	closing sync.Mutex
+}
+
+// part is one partition of a batch.
+type part struct {
+	public []fr.Element
+	inputs *circuit.Inputs // from "inputs" to "expand"
+	proof  groth16.Proof
+}
+
+// begin starts partitions [first, first+count) on a device.
+func (p *proof) begin(device *device, first, count int) (*batch, error) {
+	w := p.work
+	b := &batch{proof: p, device: device, first: first, parts: make([]part, count), left: count}
+	plan, err := w.values.plan(device.backend, w.partitions)
+	if err != nil {
+		return nil, err
+	}
+	if b.arena, err = host.NewArena(plan.HostBytes); err != nil {
+		return nil, err
+	}
+	if b.backend, err = w.values.begin(b); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Stages are those of the backend, with each partition's inputs before its expand, and its proof put together and verified
+// behind the last one.
+func (b *batch) Stages() (all []host.Stage) {
+	given := b.backend.Stages()
+	place := make([]int, len(given)) // in all
+	last := make([]int, len(b.parts))
+	for i, s := range given {
+		for k := range last {
+			if s.Partition == k || s.Partition == host.WholeBatch {
+				last[k] = i
+			}
+		}
+	}
+	for i, s := range given {
+		after := make([]int, 0, len(s.After)+1)
+		for _, earlier := range s.After {
+			after = append(after, place[earlier])
+		}
+		k := s.Partition
+		switch s.Name {
+		case "expand":
+			after = append(after, len(all))
+			all = append(all, host.Stage{Name: "inputs", Partition: k, Lane: s.Lane, Keep: s.Keep, Needs: host.Needs{Threads: 1}, Run: func(context.Context) error { return b.inputs(k) }})
+			s.Run = b.expand(k, s.Run)
+		case "evaluate":
+			s.Run = b.evaluate(k, s.Run)
+		}
+		s.After = after
+		place[i] = len(all)
+		all = append(all, s)
+		for k := range last {
+			if last[k] == i {
+				all = append(all,
+					host.Stage{Name: "assemble", Partition: k, After: []int{place[i]}, Needs: host.Needs{Threads: 1}, Run: func(context.Context) error { return b.assemble(k) }},
+					host.Stage{Name: "verify", Partition: k, After: []int{len(all)}, Needs: host.Needs{Threads: 1}, Run: func(context.Context) error { return b.verify(k) }})
+			}
+		}
+	}
+	return all
+}
+
+// Close gives back the backend's batch and its memory.
+func (b *batch) Close() {
+	b.closing.Lock()
+	defer b.closing.Unlock()
+	if b.backend != nil {
+		b.backend.Close()
+		b.backend = nil
+	}
+	if b.arena != nil {
+		b.arena.Close()
+		b.arena = nil
+	}
+}
+
+// inputs derives a partition's public inputs and lays out the circuit's.
+func (b *batch) inputs(k int) (err error) {
+	q := &b.parts[k]
+	if q.public, err = b.work.public(b.first + k); err != nil {
+		return err
+	}
+	q.inputs, err = b.work.values.inputs(b.first + k)
+	return err
+}
+
+// expand lets go of the inputs, and compares what the circuit computed from them with what follows from the statement, which the
+// check does too where there is one.
+func (b *batch) expand(k int, run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := run(ctx)
+		b.parts[k].inputs = nil
+		if err != nil {
+			return err
+		}
+		return samePublic("engine.Expand", b.parts[k].public, b.backend.Inputs(k))
+	}
+}
+
+func (b *batch) evaluate(k int, run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := run(ctx); err != nil {
+			return status.Place(err, fmt.Sprintf("partition %d", b.first+k))
+		}
+		if b.work.evaluated != nil {
+			b.work.evaluated()
+		}
+		return nil
+	}
+}
+
+// assemble puts a proof together; behind the last one the backend's memory is let go of.
+func (b *batch) assemble(k int) error {
+	sums, err := b.backend.Sums(k)
+	if err != nil {
+		return err
+	}
+	var r, s fr.Element
+	if w := b.work; w.r != nil {
+		r, s = w.r[b.first+k], w.s[b.first+k]
+	} else if r, s, err = groth16.Blinding(); err != nil {
+		return err
+	}
+	b.parts[k].proof = groth16.Assemble(b.work.srs.VerifyingKey(), sums, &r, &s)
+	// Expand saw these agree: by now a difference is as good as a proof that does not verify.
+	if err := samePublic("engine.Assemble", b.parts[k].public, b.backend.Inputs(k)); err != nil {
+		return b.again(k, err)
+	}
+	b.closing.Lock()
+	b.left--
+	last := b.left == 0
+	b.closing.Unlock()
+	if last {
+		b.Close()
+	}
+	return nil
+}
+
+// verify checks a proof against the public inputs that follow from the statement.
+func (b *batch) verify(k int) error {
+	ok, err := groth16.Verify(b.work.key, &b.parts[k].proof, b.parts[k].public)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return b.again(k, nil)
+	}
+	b.finish(b.first+k, &b.parts[k].proof)
+	return nil
+}
+
+// again lets a partition begin once more, or gives up with SelfCheck after the last attempt.
+func (b *batch) again(k int, cause error) error {
+	what := "a proof that does not verify though every row of the circuit holds"
+	if cause != nil {
+		what = "other public inputs than before: " + cause.Error()
+	}
+	index := b.first + k
+	attempt := b.attempt(index)
+	if attempt < b.work.attempts {
+		b.log("warn", "partition %d: %s gave %s; trying again", index, b.device.name, what)
+		return sched.ErrAgain
+	}
+	return status.New(status.SelfCheck, "engine.Verify", fmt.Sprintf("partition %d on %s", index, b.device.name),
+		"a proof that verifies under "+b.work.keyName,
+		fmt.Sprintf("%s, in %d of %d attempts: parameters of another circuit, or failing hardware", what, attempt, b.work.attempts))
+}

@@ -1,0 +1,62 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+)
+
+// hostSlots is how many host stages of batches run at once: one that takes all threads, and a short one beside it.
+const hostSlots = 2
+
+// lane lets so many stages run at once, of those that are ready the first in order. It belongs to the scheduler's mutex.
+type lane struct {
+	slots int
+	busy  int
+	ready []*ready // first to go first
+	kept  *batch   // has the next turn, whoever else is ready
+}
+
+// lanes are a device's own.
+type lanes struct{ copy, compute lane }
+
+// ready is a stage of a batch whose turn in its lane has come.
+type ready struct {
+	batch *batch
+	stage int
+}
+
+// before orders what waits for a lane: the oldest job first, and of one job the first batch. Priorities will be one
+// more comparison.
+func (a *ready) before(b *ready) int {
+	return cmp.Or(cmp.Compare(a.batch.run.id, b.batch.run.id), cmp.Compare(a.batch.number, b.batch.number))
+}
+
+// offer puts a stage into the queue.
+func (l *lane) offer(r *ready) {
+	at, _ := slices.BinarySearchFunc(l.ready, r, (*ready).before)
+	l.ready = slices.Insert(l.ready, at, r)
+}
+
+// take takes the stage that may start now and a slot for it; nil where none may.
+func (l *lane) take() *ready {
+	if l.busy >= l.slots {
+		return nil
+	}
+	for i, r := range l.ready {
+		if l.kept == nil || l.kept == r.batch {
+			l.ready = slices.Delete(l.ready, i, i+1)
+			l.busy++
+			l.kept = nil
+			return r
+		}
+	}
+	return nil
+}
+
+// withdraw takes back what a job has in the queue, and its hold on the lane.
+func (l *lane) withdraw(r *run) {
+	l.ready = slices.DeleteFunc(l.ready, func(x *ready) bool { return x.batch.run == r })
+	if l.kept != nil && l.kept.run == r {
+		l.kept = nil
+	}
+}

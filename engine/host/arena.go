@@ -14,27 +14,42 @@ import (
 type Arena struct {
 	block []byte
 	used  int64
+	node  int   // that the memory shall lie near, or -1
+	far   error // why it need not
 }
 
 // arenaAlign keeps every slice on a cache line of its own.
 const arenaAlign = 64
 
 // NewArena maps size bytes (0 is legal). Fails with NoMemory.
-func NewArena(size int64) (*Arena, error) {
+func NewArena(size int64) (*Arena, error) { return NewArenaNear(size, -1) }
+
+// NewArenaNear is NewArena with memory of a node where it has some free; a node below 0 stands for none. Where the
+// kernel does not let us say so, memory lies near the threads that touch it first, as without a node: Node tells.
+func NewArenaNear(size int64, node int) (*Arena, error) {
+	const op = "host.NewArena"
+	a := &Arena{node: max(node, -1)}
 	if size == 0 {
-		return &Arena{}, nil
+		return a, nil
 	}
 	if size < 0 {
-		return nil, status.New(status.Internal, "host.NewArena", "size", "0 bytes or more", FormatBytes(size))
+		return nil, status.New(status.Internal, op, "size", "0 bytes or more", FormatBytes(size))
 	}
 	block, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
-		return nil, status.Wrap(status.NoMemory, "host.NewArena", FormatBytes(size), err)
+		return nil, status.Wrap(status.NoMemory, op, FormatBytes(size), err)
 	}
 	// Fewer TLB misses where the system allows it; harmless where not.
 	_ = unix.Madvise(block, unix.MADV_HUGEPAGE)
-	return &Arena{block: block}, nil
+	if a.node >= 0 {
+		a.far = preferNode(block, a.node)
+	}
+	a.block = block
+	return a, nil
 }
+
+// Node is the node that the memory shall lie near, -1 for none, and why the kernel did not take the wish.
+func (a *Arena) Node() (node int, refused error) { return a.node, a.far }
 
 // SliceBytes is what Alloc takes from an arena for n elements of T, alignment included.
 func SliceBytes[T any](n int) int64 {

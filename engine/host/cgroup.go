@@ -18,6 +18,8 @@ type cgroupLimits struct {
 	memoryFrom string // the file that says so, without the root
 	cpus       float64
 	cpusFrom   string
+	cpuset     CPUSet // empty: none is told
+	cpusetFrom string
 }
 
 // hierarchy is one mounted cgroup tree: where it is mounted and which group its top directory is.
@@ -73,7 +75,7 @@ func parseMounts(text string) []hierarchy {
 		case "cgroup2":
 			all = append(all, hierarchy{mount: mount, top: top, version: 2})
 		case "cgroup":
-			for _, controller := range []string{"memory", "cpu"} {
+			for _, controller := range []string{"memory", "cpu", "cpuset"} {
 				if hasWord(right[2], controller) {
 					all = append(all, hierarchy{mount: mount, top: top, version: 1, controller: controller})
 				}
@@ -130,6 +132,7 @@ func (l *cgroupLimits) unified(root, dir string) {
 	if fields := strings.Fields(readText(root, file)); len(fields) == 2 {
 		l.takeCPU(fields[0], fields[1], file)
 	}
+	l.takeSet(root, path.Join(dir, "cpuset.cpus.effective"))
 }
 
 // legacy reads the files of a version 1 group; only those of the hierarchy's controller exist.
@@ -137,6 +140,7 @@ func (l *cgroupLimits) legacy(root, dir string) {
 	l.takeMemory(root, path.Join(dir, "memory.limit_in_bytes"))
 	file := path.Join(dir, "cpu.cfs_quota_us") // -1: none
 	l.takeCPU(readText(root, file), readText(root, path.Join(dir, "cpu.cfs_period_us")), file)
+	l.takeSet(root, path.Join(dir, "cpuset.effective_cpus"))
 }
 
 func (l *cgroupLimits) takeMemory(root, file string) {
@@ -152,6 +156,21 @@ func (l *cgroupLimits) takeCPU(quota, period, file string) {
 	if errQ == nil && errP == nil && q > 0 && p > 0 && float64(q)/float64(p) < l.cpus {
 		l.cpus, l.cpusFrom = float64(q)/float64(p), file
 	}
+}
+
+// takeSet narrows the set of CPUs. A group without its own has its parent's.
+func (l *cgroupLimits) takeSet(root, file string) {
+	text, err := readSmall(os.DirFS(root), strings.TrimPrefix(file, "/"))
+	set, ok := parseCPUs(text)
+	if err != nil || !ok || set.Empty() {
+		return
+	}
+	if l.cpusetFrom != "" {
+		if set = set.And(&l.cpuset); set == l.cpuset || set.Empty() {
+			return
+		}
+	}
+	l.cpuset, l.cpusetFrom = set, file
 }
 
 // readText is a file's first kilobyte without surrounding space; empty where it cannot be read.

@@ -28,7 +28,7 @@ func machine(t *testing.T, cpus int, files map[string]string) Machine {
 			t.Fatal(err)
 		}
 	}
-	return Machine{Root: root, Affinity: func() (int, error) { return cpus, nil }}
+	return Machine{Root: root, Affinity: func() (CPUSet, error) { return firstCPUs(cpus), nil }}
 }
 
 const (

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -45,23 +43,27 @@ func ThreadCap(value string) int {
 
 // Machine is where facts about the machine are read from. Tests set Root to a recorded tree.
 type Machine struct {
-	Root     string              // "/" or the top of a tree with proc and sys below it
-	Affinity func() (int, error) // number of CPUs in the affinity mask
+	Root     string                 // "/" or the top of a tree with proc and sys below it
+	Affinity func() (CPUSet, error) // the affinity mask
 	// Sysinfo is asked for the memory where Root has no proc/meminfo; nil: that is an error.
 	Sysinfo func() (Memory, error)
+	// BindMemory tries whether memory can be put near a node and says why not; nil: nobody tries.
+	BindMemory func(node int) error
 }
 
 // ThisMachine is the machine that we run on.
-func ThisMachine() Machine { return Machine{Root: "/", Affinity: affinity, Sysinfo: sysinfo} }
+func ThisMachine() Machine {
+	return Machine{Root: "/", Affinity: affinity, Sysinfo: sysinfo, BindMemory: tryBinding}
+}
 
-// affinity counts the CPUs that the process may run on. The mask of x/sys holds 1024 CPUs; where the
-// kernel has more it refuses, and the Go runtime's count (taken from a larger mask at start) stands in.
-func affinity() (int, error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil || set.Count() == 0 {
-		return runtime.NumCPU(), nil
+// affinity is the set of CPUs that the calling thread may run on, which is the process's: no thread of ours that calls
+// this is bound. Where the kernel does not say, the number that the Go runtime counted at the start stands in.
+func affinity() (CPUSet, error) {
+	mask, err := threadMask(0)
+	if err != nil || mask.Empty() {
+		return firstCPUs(runtime.NumCPU()), nil
 	}
-	return set.Count(), nil
+	return mask, nil
 }
 
 // Limits is the smallest of the configured ceilings (0 = none), the affinity mask, the cgroup limits and
@@ -76,7 +78,7 @@ func (m Machine) Limits(threads int, hostBytes int64) (Limits, error) {
 	if hostBytes < 0 {
 		return Limits{}, status.New(status.Caller, op, "host bytes", "0 or more", strconv.FormatInt(hostBytes, 10))
 	}
-	cpus, err := m.Affinity()
+	mask, err := m.Affinity()
 	if err != nil {
 		return Limits{}, status.Wrap(status.Internal, op, "affinity mask", err)
 	}
@@ -86,7 +88,7 @@ func (m Machine) Limits(threads int, hostBytes int64) (Limits, error) {
 	}
 	group := readCgroup(m.Root)
 
-	l := Limits{Threads: cpus, ThreadsFrom: "affinity mask", HostBytes: memory.Total, HostFrom: "machine memory"}
+	l := Limits{Threads: mask.Count(), ThreadsFrom: "affinity mask", HostBytes: memory.Total, HostFrom: "machine memory"}
 	if group.cpus < float64(l.Threads) {
 		l.Threads, l.ThreadsFrom = max(1, int(math.Ceil(group.cpus))), group.cpusFrom
 	}

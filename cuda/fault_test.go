@@ -299,7 +299,7 @@ func TestCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	plan, err := b.Plan(c.v.program)
+	plan, err := b.Plan(c.v.program, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func TestCancel(t *testing.T) {
 	}
 	defer arena.Close()
 	for last := range stageCount {
-		p, err := b.Begin(c.v.program, c.v.inputs, c.v.srs, arena)
+		p, err := b.Begin(c.v.program, 1, c.v.fixed, c.v.srs, arena)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -370,7 +370,7 @@ func TestPlan_Memory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := b.Plan(c.v.program)
+		plan, err := b.Plan(c.v.program, 1)
 		switch {
 		case m.fits && (err != nil || plan.DeviceBytes > m.bytes || plan.DeviceBytes <= 0):
 			t.Errorf("%d: %+v, %v", m.bytes, plan, err)
@@ -421,12 +421,12 @@ func TestBegin_Refuses(t *testing.T) {
 	defer small.Close()
 	for _, r := range []struct {
 		name  string
-		begin func() (groth16.Partition, error)
+		begin func() (groth16.Batch, error)
 		kind  status.Kind
 	}{
-		{"other parameters", func() (groth16.Partition, error) { return b.Begin(c.v.program, c.v.inputs, other.srs, arena) }, status.Params},
-		{"other parameters for vectors", func() (groth16.Partition, error) { return b.BeginAssignment(c.v.assignment, other.srs, arena) }, status.Params},
-		{"a small arena", func() (groth16.Partition, error) { return b.Begin(c.v.program, c.v.inputs, c.v.srs, small) }, status.NoMemory},
+		{"other parameters", func() (groth16.Batch, error) { return b.Begin(c.v.program, 1, c.v.fixed, other.srs, arena) }, status.Params},
+		{"other parameters for vectors", func() (groth16.Batch, error) { return b.BeginAssignment([]*groth16.Assignment{c.v.assignment}, other.srs, arena) }, status.Params},
+		{"a small arena", func() (groth16.Batch, error) { return b.Begin(c.v.program, 1, c.v.fixed, c.v.srs, small) }, status.NoMemory},
 	} {
 		if p, err := r.begin(); p != nil || status.KindOf(err) != r.kind {
 			t.Errorf("%s: %v", r.name, err)

@@ -54,6 +54,9 @@ func loadTiny(t testing.TB, name string, bits bool) *tiny {
 	return v
 }
 
+// fixed hands out the inputs, which are the same for each partition.
+func (v *tiny) fixed(int) (*circuit.Inputs, error) { return v.inputs, nil }
+
 // openBackend is a backend on a machine of the test's own, strict about stalling calls.
 func openBackend(t testing.TB, seed uint64) (*Backend, *sim.Driver) {
 	t.Helper()
@@ -73,9 +76,9 @@ func openBackend(t testing.TB, seed uint64) (*Backend, *sim.Driver) {
 
 // prove runs a partition's stages and returns the proof in hexadecimal.
 func prove(ctx context.Context, b *Backend, v *tiny, explicit bool) (string, error) {
-	plan, err := b.Plan(v.program)
+	plan, err := b.Plan(v.program, 1)
 	if explicit {
-		plan, err = b.PlanAssignment(v.assignment)
+		plan, err = b.PlanAssignment(v.assignment, 1)
 	}
 	if err != nil {
 		return "", err
@@ -85,11 +88,11 @@ func prove(ctx context.Context, b *Backend, v *tiny, explicit bool) (string, err
 		return "", err
 	}
 	defer arena.Close()
-	var p groth16.Partition
+	var p groth16.Batch
 	if explicit {
-		p, err = b.BeginAssignment(v.assignment, v.srs, arena)
+		p, err = b.BeginAssignment([]*groth16.Assignment{v.assignment}, v.srs, arena)
 	} else {
-		p, err = b.Begin(v.program, v.inputs, v.srs, arena)
+		p, err = b.Begin(v.program, 1, v.fixed, v.srs, arena)
 	}
 	if err != nil {
 		return "", err
@@ -100,7 +103,7 @@ func prove(ctx context.Context, b *Backend, v *tiny, explicit bool) (string, err
 			return "", err
 		}
 	}
-	sums, err := p.Sums()
+	sums, err := p.Sums(0)
 	if err != nil {
 		return "", err
 	}

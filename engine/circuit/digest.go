@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/sealc2/sealc2/engine/host"
 )
 
 // The template names that digests count.
@@ -75,7 +77,7 @@ func (p *Program) Digest(ctx context.Context, threads int) (*ProgramDigest, erro
 	}
 	sums := make([][sha256.Size]byte, len(d.Chunks))
 	var mu sync.Mutex
-	err := eachChunk(ctx, "circuit.Digest", p.rows, threads, func(from, to int) error {
+	err := host.Do(ctx, "circuit.Digest", p.rows, chunkSize, threads, func(_, from, to int) error {
 		var counts rowCounts
 		sums[from/chunkSize] = p.hashRows(from, to, &counts)
 		mu.Lock()
@@ -263,7 +265,7 @@ func digestVectors(ctx context.Context, n, threads int, vectors []*VectorDigest,
 	for k := range sums {
 		sums[k] = make([][sha256.Size]byte, chunks)
 	}
-	err := eachChunk(ctx, "circuit.Digest", n, threads, func(from, to int) error {
+	err := host.Do(ctx, "circuit.Digest", n, chunkSize, threads, func(_, from, to int) error {
 		out := make([][]byte, len(vectors))
 		for k := range out {
 			out[k] = make([]byte, 0, (to-from)*fr.Bytes)

@@ -5,23 +5,22 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/bits"
-	"sync"
-	"sync/atomic"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
 // Evaluate writes A·w, B·w, C·w for rows [0, RowCount) to a, b, c, in natural order and Montgomery form, the
 // appended input rows included (a = the input, b = c = 0), and zeros up to the vectors' end. Every row is
 // checked: the first one with a·b ≠ c is returned as Unsatisfied with its template, path and row. The vectors
-// must have at least RowCount elements; threads bounds the goroutines.
+// must have at least RowCount elements. It runs on up to threads threads, see host.Do.
 func (p *Program) Evaluate(ctx context.Context, w *Witness, a, b, c []fr.Element, threads int) error {
 	const opName = "circuit.Evaluate"
 	n := p.RowCount()
 	status.Check(len(a) >= n && len(b) >= n && len(c) >= n, opName, "vectors that hold all rows")
-	err := eachChunk(ctx, opName, p.rows, threads, func(from, to int) error {
+	err := host.Do(ctx, opName, p.rows, chunkSize, threads, func(_, from, to int) error {
 		e := evaluator{p: p, w: w}
 		return e.rows(from, to, func(row int, va, vb, vc *fr.Element) {
 			a[row], b[row], c[row] = *va, *vb, *vc
@@ -39,7 +38,7 @@ func (p *Program) Evaluate(ctx context.Context, w *Witness, a, b, c []fr.Element
 
 // Check evaluates every row as Evaluate does without keeping the values.
 func (p *Program) Check(ctx context.Context, w *Witness, threads int) error {
-	return eachChunk(ctx, "circuit.Check", p.rows, threads, func(from, to int) error {
+	return host.Do(ctx, "circuit.Check", p.rows, chunkSize, threads, func(_, from, to int) error {
 		e := evaluator{p: p, w: w}
 		return e.rows(from, to, func(int, *fr.Element, *fr.Element, *fr.Element) {})
 	})
@@ -48,48 +47,6 @@ func (p *Program) Check(ctx context.Context, w *Witness, threads int) error {
 // chunkSize is how many rows or variables a goroutine takes at a time: enough that handing out costs nothing, few
 // enough that cancelling is quick. It is also the chunk of the digests.
 const chunkSize = 1 << 16
-
-// eachChunk calls work for the chunks [from, to) of n elements, in parallel. Chunks are handed out in order, so
-// the error returned is that of the first failing chunk.
-func eachChunk(ctx context.Context, opName string, n, threads int, work func(from, to int) error) error {
-	errs := make([]error, (n+chunkSize-1)/chunkSize)
-	var next atomic.Int64
-	var failed atomic.Bool
-	var wg sync.WaitGroup
-	for range max(min(threads, len(errs)), 1) {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for !failed.Load() {
-				k := int(next.Add(1)) - 1
-				if k >= len(errs) {
-					return
-				}
-				if err := ctx.Err(); err != nil {
-					errs[k] = status.Wrap(status.Cancelled, opName, "", err)
-				} else {
-					errs[k] = guarded(opName, func() error { return work(k*chunkSize, min((k+1)*chunkSize, n)) })
-				}
-				if errs[k] != nil {
-					failed.Store(true)
-				}
-			}
-		}()
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// guarded turns a panic of work into a value.
-func guarded(opName string, work func() error) (err error) {
-	defer status.Recover(opName, &err)
-	return work()
-}
 
 // evaluator computes rows for one goroutine.
 type evaluator struct {

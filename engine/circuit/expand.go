@@ -4,16 +4,16 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"sync"
 	"sync/atomic"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
 // Expand runs the tapes: it fills w, whose slices the caller made (InputCount, AuxCount bits, NumCount), from
-// in. Instances of one dependency level are independent and run on up to threads goroutines. It fails with
+// in. Instances of one dependency level are independent and run on up to threads threads, see host.Do. It fails with
 // Input where in has other lengths than the program takes, and Cancelled.
 func (p *Program) Expand(ctx context.Context, in *Inputs, w *Witness, threads int) error {
 	const opName = "circuit.Expand"
@@ -28,47 +28,21 @@ func (p *Program) Expand(ctx context.Context, in *Inputs, w *Witness, threads in
 		machines[i] = p.newMachine(in, w)
 	}
 	for _, level := range p.levels {
-		if err := ctx.Err(); err != nil {
-			return status.Wrap(status.Cancelled, opName, "", err)
-		}
-		if err := eachInstance(level, machines); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// expandBatch is how many instances a goroutine takes at a time; levels smaller than two batches run in place.
-const expandBatch = 8
-
-func eachInstance(level []int32, machines []*machine) error {
-	if len(machines) == 1 || len(level) < 2*expandBatch {
-		for _, i := range level {
-			machines[0].run(int(i))
-		}
-		return nil
-	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	errs := make([]error, len(machines))
-	for k, m := range machines {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			defer status.Recover("circuit.Expand", &errs[k])
-			for {
-				from := int(next.Add(expandBatch)) - expandBatch
-				if from >= len(level) {
-					return
-				}
-				for _, i := range level[from:min(from+expandBatch, len(level))] {
-					m.run(int(i))
-				}
+		if len(level) < 2*expandBatch { // not worth a thread
+			if err := ctx.Err(); err != nil {
+				return status.Wrap(status.Cancelled, opName, "", context.Cause(ctx))
 			}
-		}()
-	}
-	wg.Wait()
-	for _, err := range errs {
+			for _, i := range level {
+				machines[0].run(int(i))
+			}
+			continue
+		}
+		err := host.Do(ctx, opName, len(level), expandBatch, threads, func(worker, from, to int) error {
+			for _, i := range level[from:to] {
+				machines[worker].run(int(i))
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
@@ -76,7 +50,10 @@ func eachInstance(level []int32, machines []*machine) error {
 	return nil
 }
 
-// machine runs tapes for one goroutine.
+// expandBatch is how many instances a thread takes at a time.
+const expandBatch = 8
+
+// machine runs tapes for one thread.
 type machine struct {
 	p      *Program
 	in     *Inputs

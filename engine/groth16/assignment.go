@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"sync"
-	"sync/atomic"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/sealc2/sealc2/engine/circuit"
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -133,52 +132,13 @@ func (a *Assignment) RowError(row int) error {
 // rowRun is how many rows are looked at between two looks at the context: about 0.3 ms.
 const rowRun = 1 << 13
 
-// CheckRows checks every row on up to threads goroutines and names the first that is wrong. Errors: as
+// CheckRows checks every row on up to threads threads and names the first that is wrong. Errors: as
 // RowError; Cancelled.
 func (a *Assignment) CheckRows(ctx context.Context, threads int) error {
-	const op = "groth16.CheckRows"
-	runs := (len(a.A) + rowRun - 1) / rowRun
-	var next atomic.Int64
-	results := make([]error, max(1, min(threads, runs)))
-	bad := make([]int, len(results))
-	work := func(worker int) {
-		bad[worker] = -1
-		defer status.Recover(op, &results[worker])
-		for {
-			from := int(next.Add(1)-1) * rowRun
-			if from >= len(a.A) || ctx.Err() != nil {
-				return
-			}
-			// Runs are taken in rising order, so each worker's first is the lowest of its own.
-			if bad[worker] = a.BadRow(from, min(from+rowRun, len(a.A))); bad[worker] >= 0 {
-				next.Store(int64(runs))
-				return
-			}
+	return host.Do(ctx, "groth16.CheckRows", len(a.A), rowRun, threads, func(_, from, to int) error {
+		if bad := a.BadRow(from, to); bad >= 0 {
+			return a.RowError(bad)
 		}
-	}
-	var wg sync.WaitGroup
-	for worker := range results {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			work(worker)
-		}()
-	}
-	wg.Wait()
-	first := -1
-	for worker := range results {
-		if results[worker] != nil {
-			return results[worker]
-		}
-		if b := bad[worker]; b >= 0 && (first < 0 || b < first) {
-			first = b
-		}
-	}
-	if first >= 0 {
-		return a.RowError(first)
-	}
-	if err := ctx.Err(); err != nil {
-		return status.Wrap(status.Cancelled, op, "", context.Cause(ctx))
-	}
-	return nil
+		return nil
+	})
 }

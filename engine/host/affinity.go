@@ -1,6 +1,7 @@
 package host
 
 import (
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -58,4 +59,13 @@ func tryBinding(node int) error {
 		return err
 	}
 	return refused
+}
+
+// CPUTime is what all threads of the process have used so far, in user and kernel mode; 0 where the system does not tell.
+func CPUTime() time.Duration {
+	var used unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &used) != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

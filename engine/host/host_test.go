@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -277,4 +278,13 @@ func FuzzCgroup(f *testing.F) {
 			t.Errorf("limits %+v", l)
 		}
 	})
+}
+
+func TestCPUTime(t *testing.T) {
+	before := CPUTime()
+	for begin := time.Now(); CPUTime()-before < 20*time.Millisecond; {
+		if time.Since(begin) > time.Minute {
+			t.Fatal("a busy process uses no CPU time")
+		}
+	}
 }

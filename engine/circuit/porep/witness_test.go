@@ -14,6 +14,7 @@ import (
 	"github.com/sealc2/sealc2/engine/c1"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/circuit/porep"
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -165,6 +166,33 @@ func TestCircuitInputs_NamesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
+// onThreads runs a benchmark on one and two goroutines, and on two threads of a pool.
+func onThreads(b *testing.B, count int, unit string, f func(ctx context.Context, threads int) error) {
+	topology, err := host.ThisMachine().Topology()
+	if err != nil {
+		b.Fatal(err)
+	}
+	pool := host.NewPool(topology, 2, -1)
+	defer pool.Close()
+	for _, c := range []struct {
+		name    string
+		pool    *host.Pool
+		threads int
+	}{{"one", nil, 1}, {"two", nil, 2}, {"pool", pool, 2}} {
+		b.Run(c.name, func(b *testing.B) {
+			ctx := host.WithPool(context.Background(), c.pool)
+			before := host.CPUTime()
+			for b.Loop() {
+				if err := f(ctx, c.threads); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(count)*float64(b.N)/b.Elapsed().Seconds()/1e6, "M"+unit+"/s")
+			b.ReportMetric((host.CPUTime()-before).Seconds()/float64(b.N)*1e3, "cpu-ms/op")
+		})
+	}
+}
+
 func BenchmarkExpand(b *testing.B) {
 	out := parse(b, "porep-2k-a")
 	p, w := expand(b, &out.Statement, out.Partitions[0], 1)
@@ -172,23 +200,11 @@ func BenchmarkExpand(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.ResetTimer()
-	for b.Loop() {
-		if err := p.Expand(context.Background(), in, w, 1); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(p.AuxCount())*float64(b.N)/b.Elapsed().Seconds()/1e6, "Maux/s")
+	onThreads(b, p.AuxCount(), "aux", func(ctx context.Context, threads int) error { return p.Expand(ctx, in, w, threads) })
 }
 
 func BenchmarkEvaluate(b *testing.B) {
 	out := parse(b, "porep-2k-a")
 	p, w := expand(b, &out.Statement, out.Partitions[0], 1)
-	b.ResetTimer()
-	for b.Loop() {
-		if err := p.Check(context.Background(), w, 1); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(p.ConstraintCount())*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrows/s")
+	onThreads(b, p.ConstraintCount(), "rows", func(ctx context.Context, threads int) error { return p.Check(ctx, w, threads) })
 }

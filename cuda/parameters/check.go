@@ -14,27 +14,6 @@ import (
 	"github.com/sealc2/sealc2/engine/status"
 )
 
-// Order says how the order of points is checked: each on its own, or by rounds of random sums over 2^BucketLog buckets.
-type Order struct {
-	Exact     bool
-	BucketLog int
-	Rounds    int
-}
-
-// Found is a point in which something is wrong.
-type Found struct {
-	Block groth16.Block
-	Index int
-	Yes   bool // there is one
-}
-
-// Faults is what CheckPoints found.
-type Faults struct {
-	Encoding Found // the first point that is not one of the curve, canonical and finite
-	Order    Found // the first that is not of order r, among those up to the end of the piece with the fault in the encoding
-	Unnamed  bool  // a sum is not of order r though every point is: what was read has changed
-}
-
 // faultWords are two fault words of the kernels.
 type faultWords struct{ encoding, order uint64 }
 
@@ -42,7 +21,7 @@ type faultWords struct{ encoding, order uint64 }
 // Exact it is known for all points of the lowest run of 4096 points of a block that has a fault, in both respects.
 // progress may be nil; it gets points that are through, from the caller's goroutine. Errors: the reader's; NoMemory; Cancelled;
 // the driver's.
-func (d *Device) CheckPoints(ctx context.Context, srs groth16.EncodedSRS, blocks []groth16.Block, order Order, progress func(points int)) (f Faults, err error) {
+func (d *Device) CheckPoints(ctx context.Context, srs groth16.EncodedSRS, blocks []groth16.Block, order groth16.OrderCheck, progress func(points int)) (f groth16.PointFaults, err error) {
 	const op = "parameters.Check"
 	c := &checking{device: d, srs: srs, blocks: blocks, order: order, progress: progress}
 	if progress == nil {
@@ -72,7 +51,7 @@ type checking struct {
 	srs      groth16.EncodedSRS
 	blocks   []groth16.Block
 	group    points.Group
-	order    Order
+	order    groth16.OrderCheck
 	progress func(int)
 
 	pieces []piece
@@ -102,13 +81,13 @@ func (c *checking) cut() {
 	}
 }
 
-func (c *checking) run(ctx context.Context, f *Faults) (err error) {
+func (c *checking) run(ctx context.Context, f *groth16.PointFaults) (err error) {
 	const op = "parameters.Check"
 	d := c.device
 	ringBytes := slotCount * d.slotBytes
 	sums := int64(0)
 	if !c.order.Exact {
-		sums = points.CheckBytes(c.group, c.order.BucketLog, c.order.Rounds)
+		sums = points.CheckBytes(c.group, c.order.BucketBits, c.order.Rounds)
 	}
 	if c.arena, err = d.take(op, "the check of "+c.srs.ID(), ringBytes+align+sums); err != nil {
 		return err
@@ -117,7 +96,7 @@ func (c *checking) run(ctx context.Context, f *Faults) (err error) {
 	each := c.exact
 	var buckets *points.Check
 	if !c.order.Exact {
-		if buckets, err = d.points.NewCheck(d.compute, c.group, c.order.BucketLog, c.order.Rounds, c.sums, rand.Reader); err != nil {
+		if buckets, err = d.points.NewCheck(d.compute, c.group, c.order.BucketBits, c.order.Rounds, c.sums, rand.Reader); err != nil {
 			return err
 		}
 		each = func(at driver.Ptr, p piece) error { return buckets.Add(d.compute, at, p.count) }
@@ -152,10 +131,10 @@ func (c *checking) orderFault() driver.Ptr { return c.faults.Add(points.FaultByt
 const none = ^uint64(0)
 
 // found reads a fault word.
-func (c *checking) found(word uint64) (f Found) {
+func (c *checking) found(word uint64) (f groth16.PointAt) {
 	index, _, yes := points.FaultOf(word)
 	if yes {
-		f.Yes = true
+		f.Known = true
 		f.Block, f.Index = place(c.srs, c.blocks, index)
 	}
 	return f

@@ -35,7 +35,17 @@ type CheckOptions struct {
 	Threads  int                // goroutines; 0 counts as 1
 	Exact    bool               // check the order of every point on its own: 30 to 60 us each
 	Progress func(done float64) // share of the work, from one goroutine at a time, never falling; may be nil
-	Verdicts *Verdicts          // remembers files that passed; nil checks each time
+	// Device says where points are checked if not by these threads; it is asked when there is something to check. nil, or a nil
+	// PointDevice: here.
+	Device   func() (PointDevice, error)
+	Verdicts *Verdicts // remembers files that passed; nil checks each time
+}
+
+// PointDevice checks points elsewhere than on this CPU.
+type PointDevice interface {
+	// CheckPoints reads all points of blocks of one group. Where order is Exact, both faults are those of the lowest run of
+	// 4096 points of a block that has any. progress gets points that are through, from the caller's goroutine.
+	CheckPoints(ctx context.Context, srs groth16.EncodedSRS, blocks []groth16.Block, order groth16.OrderCheck, progress func(points int)) (groth16.PointFaults, error)
 }
 
 // CheckReport tells what a passed check has done.
@@ -72,7 +82,18 @@ func Check(ctx context.Context, f *File, o CheckOptions) (*CheckReport, error) {
 	for _, n := range f.counts.Blocks {
 		report.Points += int64(n)
 	}
-	cached, err := o.Verdicts.once(ctx, question, f.id, keepOnDisk, func() error { return c.run(ctx) })
+	cached, err := o.Verdicts.once(ctx, question, f.id, keepOnDisk, func() error {
+		if o.Device != nil {
+			device, err := o.Device()
+			if err != nil {
+				return err
+			}
+			if device != nil {
+				return c.runOn(ctx, device)
+			}
+		}
+		return c.run(ctx)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -273,8 +294,7 @@ func checkGroup[P any](ctx context.Context, c *checker, g *group[P]) error {
 	if err != nil {
 		return err
 	}
-	return status.New(status.Params, "params.Check", c.file.path, "every bucket sum of order r",
-		"a bad sum of good points: the file or the memory changed between two reads")
+	return c.changed()
 }
 
 // exact reports the first of n points of a chunk for which ok is false.

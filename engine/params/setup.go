@@ -54,11 +54,26 @@ type SetupOptions struct {
 	BaseName string // files are Dir/BaseName.params and Dir/BaseName.vk
 	Shape    string // the circuit's name, for the report
 	Threads  int    // goroutines that compute; 0: GOMAXPROCS
+	// Source makes the points elsewhere than on these threads, which then only write and hash; nil: here.
+	Source SetupSource
+	// WithoutDigests leaves the digests of the .params file and its blocks empty: hashing a file takes longer than a source
+	// takes to make it.
+	WithoutDigests bool
 	// HostBytes is a ceiling over the memory that Setup takes; 0: none. Tables shrink to fit below it.
 	HostBytes int64
 	// Progress is called in the caller's goroutine with the share of the work that is done, 0 to 1, and
 	// the block under way: "circuit", "tables", "ic", "h", "l", "a", "b_g1", "b_g2", "files". May be nil.
 	Progress func(done float64, what string)
+}
+
+// SetupSource makes the points of a circuit's setup.
+type SetupSource interface {
+	// Begin returns the key for some secrets, and the numbers of points. Errors: as Setup's.
+	Begin(ctx context.Context, scalars *Scalars) (*groth16.VerifyingKey, Counts, error)
+	// Block gives the points of a block to put, encoded and in order. put may keep a piece after it has returned without an
+	// error, and calls done once then, from any goroutine; Block returns when all are done. The blocks are asked for in
+	// their order, each once.
+	Block(ctx context.Context, b groth16.Block, put func(piece []byte, done func()) error) error
 }
 
 // SetupVK has the single points of the key, uncompressed, in hex.
@@ -115,7 +130,7 @@ const (
 // under temporary names beside their places, synced, and renamed when complete: the key first, so where
 // the .params file is new, so is its key. On any error nothing stays behind.
 //
-// Memory: 96 bytes a variable, the tables (16 to 512 MiB) and a few MiB a thread.
+// Memory: 96 bytes a variable, the tables (16 to 512 MiB) and a few MiB a thread; with a source, what that takes.
 // Errors: Caller (a secret that is zero, tau in the domain, a variable that no constraint binds), Params
 // (the files cannot be written; Where is the path), NoMemory (at once, with both numbers, where the options'
 // ceiling is too low), Cancelled.
@@ -134,7 +149,10 @@ func Setup(ctx context.Context, c R1CS, scalars Scalars, options SetupOptions) (
 	if options.Threads <= 0 {
 		options.Threads = runtime.GOMAXPROCS(0)
 	}
-	tableBytes, err := setupTables(c, &options)
+	var tableBytes int64
+	if options.Source == nil {
+		tableBytes, err = setupTables(c, &options)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -144,9 +162,14 @@ func Setup(ctx context.Context, c R1CS, scalars Scalars, options SetupOptions) (
 		return nil, err
 	}
 	defer files.discard()
-	g := &generator{circuit: c, scalars: &scalars, options: &options, files: files, tableBytes: tableBytes}
+	files.params.plain = options.WithoutDigests
+	g := &generator{circuit: c, scalars: &scalars, options: &options, files: files, tableBytes: tableBytes, blocks: map[string]BlockDigest{}}
 	defer g.close()
-	if err := g.run(ctx); err != nil {
+	run := g.run
+	if options.Source != nil {
+		run = g.runSource
+	}
+	if err := run(ctx); err != nil {
 		return nil, err
 	}
 	g.report("files")
@@ -246,7 +269,6 @@ func (g *generator) run(ctx context.Context) (err error) {
 	if g.g1, err = newTableG1(ctx, inG1, threads, g.tableBytes); err != nil {
 		return err
 	}
-	g.blocks = map[string]BlockDigest{}
 
 	if err = g.writeVK(ctx); err != nil {
 		return err
@@ -309,6 +331,11 @@ func (g *generator) writeVK(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return g.writeKey()
+}
+
+// writeKey writes the key to both files.
+func (g *generator) writeKey() error {
 	encoded := groth16.AppendVK(nil, &g.vk)
 	g.blocks["ic"] = digestBlock(g.counts.IC, encoded[groth16.VKHeadBytes:])
 	if err := g.files.vk.write(encoded); err != nil {

@@ -20,7 +20,7 @@ type setupFiles struct {
 	params, vk *setupFile
 }
 
-// setupFile is written from front to end under a temporary name; digests are taken on the way.
+// setupFile is written under a temporary name; digests are taken on the way, from front to end.
 type setupFile struct {
 	path  string // the name that it gets
 	file  *os.File
@@ -28,6 +28,7 @@ type setupFile struct {
 	whole hash.Hash // SHA-256 of the file
 	blake hash.Hash // BLAKE2b-512 of the file
 	block hash.Hash // SHA-256 of the block under way, without its count
+	plain bool      // without digests
 	named bool      // it has its name
 }
 
@@ -75,11 +76,13 @@ func (f *setupFile) reserve(size int64) error {
 }
 
 func (f *setupFile) write(data []byte) error {
-	if _, err := f.file.Write(data); err != nil {
+	if _, err := f.file.WriteAt(data, f.bytes); err != nil {
 		return fileError(f.path, err)
 	}
-	f.whole.Write(data)
-	f.blake.Write(data)
+	if !f.plain {
+		f.whole.Write(data)
+		f.blake.Write(data)
+	}
 	f.bytes += int64(len(data))
 	return nil
 }
@@ -90,11 +93,16 @@ func (f *setupFile) beginBlock(count int) error {
 }
 
 func (f *setupFile) writeBlock(data []byte) error {
-	f.block.Write(data)
+	if !f.plain {
+		f.block.Write(data)
+	}
 	return f.write(data)
 }
 
 func (f *setupFile) endBlock(count int) BlockDigest {
+	if f.plain {
+		return BlockDigest{Count: count}
+	}
 	return BlockDigest{Count: count, SHA256: hex.EncodeToString(f.block.Sum(nil))}
 }
 
@@ -103,7 +111,12 @@ func digestBlock(count int, points []byte) BlockDigest {
 	return BlockDigest{Count: count, SHA256: hex.EncodeToString(sum[:])}
 }
 
-func (f *setupFile) digest() FileDigest { return fileDigest(f.whole, f.blake, f.bytes) }
+func (f *setupFile) digest() FileDigest {
+	if f.plain {
+		return FileDigest{Bytes: f.bytes}
+	}
+	return fileDigest(f.whole, f.blake, f.bytes)
+}
 
 // commit makes both files durable and gives them their names.
 func (s *setupFiles) commit() error {

@@ -59,19 +59,25 @@ func TestTransforms_Large(t *testing.T) {
 	kerneltest.NeedCard(t)
 	s := kerneltest.Stream(t)
 	const most = 21
-	tr := newTransforms(t, s, most)
-	for _, log := range []int{13, 17, 19, 20, most} {
+	for _, f := range forms {
+		large(t, s, newTransforms(t, s, most, f), f)
+	}
+}
+
+func large(t *testing.T, s *driver.Stream, tr *Transforms, f form) {
+	t.Helper()
+	for _, log := range []int{13, 17, 19, 20, tr.log} {
 		for _, coset := range []bool{false, true} {
 			coefficients := parallelVector(t, uint64(log), 1<<log)
 			v := kerneltest.Put(t, coefficients)
 			if err := errors.Join(tr.Forward(s, v, log, coset), s.Synchronize(context.Background())); err != nil {
 				t.Fatal(err)
 			}
-			same(t, fmt.Sprintf("forward, 2^%d, coset %v", log, coset), kerneltest.Get[fr.Element](t, v, 1<<log), values(coefficients, coset))
+			same(t, fmt.Sprintf("%s: forward, 2^%d, coset %v", f, log, coset), kerneltest.Get[fr.Element](t, v, 1<<log), values(coefficients, coset))
 			if err := errors.Join(tr.Inverse(s, v, log, coset), s.Synchronize(context.Background())); err != nil {
 				t.Fatal(err)
 			}
-			same(t, fmt.Sprintf("inverse, 2^%d, coset %v", log, coset), kerneltest.Get[fr.Element](t, v, 1<<log), coefficients)
+			same(t, fmt.Sprintf("%s: inverse, 2^%d, coset %v", f, log, coset), kerneltest.Get[fr.Element](t, v, 1<<log), coefficients)
 		}
 	}
 }
@@ -81,7 +87,7 @@ func TestTransforms_Large(t *testing.T) {
 func TestTransforms_Full(t *testing.T) {
 	kerneltest.NeedCard(t)
 	s := kerneltest.Stream(t)
-	tr := newTransforms(t, s, largeLog)
+	tr := newTransforms(t, s, largeLog, full)
 	n := 1 << largeLog
 	run := func(err error) {
 		t.Helper()
@@ -168,7 +174,7 @@ func transformCost(log int, coset bool) (w kerneltest.Work) {
 func BenchmarkTransforms(b *testing.B) {
 	kerneltest.NeedCard(b)
 	s := kerneltest.Stream(b)
-	tr := newTransforms(b, s, largeLog)
+	tr := newTransforms(b, s, largeLog, full)
 	n := int64(1) << largeLog
 	var v [3]driver.Ptr
 	for i := range v {

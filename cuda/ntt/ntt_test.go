@@ -26,10 +26,24 @@ var _ = kerneltest.Only("ntt")
 // smallLog bounds the sizes that the emulator does.
 const smallLog = 12
 
+// form is how many roots the transforms under test have.
+type form string
+
+const (
+	full    form = "full"
+	compact form = "compact"
+)
+
+var forms = []form{full, compact}
+
 // newTransforms makes transforms with a table on the test's device.
-func newTransforms(tb testing.TB, s *driver.Stream, log int) *Transforms {
+func newTransforms(tb testing.TB, s *driver.Stream, log int, f form) *Transforms {
 	tb.Helper()
-	t, err := New(kerneltest.Find, log, kerneltest.Memory(tb, TableBytes(log)))
+	bytes, make := TableBytes, New
+	if f == compact {
+		bytes, make = CompactBytes, NewCompact
+	}
+	t, err := make(kerneltest.Find, log, kerneltest.Memory(tb, bytes(log)))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -93,30 +107,86 @@ func same(tb testing.TB, what string, got, want []fr.Element) {
 // Method: all sizes that take one pass and two, with values that gnark-crypto makes of the same coefficients.
 func TestTransforms_Sizes(t *testing.T) {
 	s := kerneltest.Stream(t)
-	tr := newTransforms(t, s, smallLog)
-	rng := rand.New(rand.NewPCG(1, 2))
-	for log := range smallLog + 1 {
-		for _, coset := range []bool{false, true} {
-			coefficients := vector(rng, 1<<log)
-			v := kerneltest.Put(t, coefficients)
-			if err := errors.Join(tr.Forward(s, v, log, coset), s.Synchronize(context.Background())); err != nil {
-				t.Fatal(err)
-			}
-			got := kerneltest.Get[fr.Element](t, v, 1<<log)
-			same(t, fmt.Sprintf("forward, 2^%d, coset %v", log, coset), got, values(coefficients, coset))
-			if err := errors.Join(tr.Inverse(s, v, log, coset), s.Synchronize(context.Background())); err != nil {
-				t.Fatal(err)
-			}
-			same(t, fmt.Sprintf("inverse, 2^%d, coset %v", log, coset), kerneltest.Get[fr.Element](t, v, 1<<log), coefficients)
-			if coset {
-				continue
-			}
-			kerneltest.Copy(t, v, reversed(got))
-			if err := errors.Join(tr.Interpolate(s, v, log), s.Synchronize(context.Background())); err != nil {
-				t.Fatal(err)
-			}
-			same(t, fmt.Sprintf("from natural order, 2^%d", log), kerneltest.Get[fr.Element](t, v, 1<<log), coefficients)
+	for _, f := range forms {
+		tr := newTransforms(t, s, smallLog, f)
+		for log := range smallLog + 1 {
+			checkSize(t, s, tr, log, string(f))
 		}
+	}
+}
+
+// Goal: the same where values in natural order come through a cut too, as they do from 2^14 on.
+func TestTransforms_Cut(t *testing.T) {
+	s := kerneltest.Stream(t)
+	for _, most := range []int{14, 15} {
+		checkSize(t, s, newTransforms(t, s, most, compact), most, string(compact))
+	}
+}
+
+// Goal: compact tables are small, and have each root that a pass asks for.
+// Method: the largest number of a group that each pass of each list counts, for all sizes that a table serves.
+func TestCompact(t *testing.T) {
+	for most := range MaxLog + 1 {
+		roots := compactLog(most)
+		if got := CompactBytes(most); got > 5<<20 || got >= 1<<20 && got > TableBytes(most)/8 {
+			t.Fatalf("2^%d: %d bytes", most, got)
+		}
+		for log := range most + 1 {
+			for _, list := range [][]pass{cut(passesOf(log), log, roots), cut(naturalPassesOf(log), log, roots)} {
+				above, cuts := 0, 0
+				for i, p := range list {
+					if p.rest > 0 {
+						cuts++
+						if i == 0 || int(p.rest) != log-above || p.coset != 0 || uint64(p.shiftCoset) != 1<<(above+tileLog) {
+							t.Fatalf("2^%d of 2^%d, pass %d: %+v", log, most, i, p)
+						}
+					}
+					// The pass's last level counts the most digits.
+					last := above + p.levels() - 1
+					digits := min(last, bits.Len32(p.inside)-tileLog+p.levels()-1)
+					if p.coset == 0 && p.columns == naturalLevels && int(p.stride) == log-naturalLevels {
+						digits = min(last, bits.Len32(p.inside)-1)
+					}
+					if p.coset != 0 {
+						digits = last + 1
+					}
+					if digits > roots {
+						t.Fatalf("2^%d of 2^%d, pass %d: %+v: groups of %d digits, roots of %d", log, most, i, p, digits, roots)
+					}
+					above += p.levels()
+				}
+				if cuts > 1 || cuts == 0 && log > roots+1 {
+					t.Fatalf("2^%d of 2^%d: %d cuts", log, most, cuts)
+				}
+			}
+		}
+	}
+}
+
+// checkSize compares all transforms of a size with gnark-crypto's.
+func checkSize(t *testing.T, s *driver.Stream, tr *Transforms, log int, what string) {
+	t.Helper()
+	what = fmt.Sprintf("%s: 2^%d", what, log)
+	for _, coset := range []bool{false, true} {
+		coefficients := vector(rand.New(rand.NewPCG(1, uint64(log))), 1<<log)
+		v := kerneltest.Put(t, coefficients)
+		if err := errors.Join(tr.Forward(s, v, log, coset), s.Synchronize(context.Background())); err != nil {
+			t.Fatal(err)
+		}
+		got := kerneltest.Get[fr.Element](t, v, 1<<log)
+		same(t, fmt.Sprintf("%s: forward, coset %v", what, coset), got, values(coefficients, coset))
+		if err := errors.Join(tr.Inverse(s, v, log, coset), s.Synchronize(context.Background())); err != nil {
+			t.Fatal(err)
+		}
+		same(t, fmt.Sprintf("%s: inverse, coset %v", what, coset), kerneltest.Get[fr.Element](t, v, 1<<log), coefficients)
+		if coset {
+			continue
+		}
+		kerneltest.Copy(t, v, reversed(got))
+		if err := errors.Join(tr.Interpolate(s, v, log), s.Synchronize(context.Background())); err != nil {
+			t.Fatal(err)
+		}
+		same(t, what+": from natural order", kerneltest.Get[fr.Element](t, v, 1<<log), coefficients)
 	}
 }
 
@@ -175,13 +245,13 @@ func rows(rng *rand.Rand, n int) (a, b, c []fr.Element) {
 // Goal: h (X^n - 1) + c = a b as polynomials, for every size: at a random point, and by the degree of h.
 func TestQuotient_Sizes(t *testing.T) {
 	s := kerneltest.Stream(t)
-	tr := newTransforms(t, s, smallLog)
+	whole, few := newTransforms(t, s, smallLog, full), newTransforms(t, s, smallLog, compact)
 	rng := rand.New(rand.NewPCG(3, 4))
 	for log := range smallLog + 1 {
 		n := 1 << log
 		a, b, c := rows(rng, n)
 		pa, pb, pc := kerneltest.Put(t, a), kerneltest.Put(t, b), kerneltest.Put(t, c)
-		if err := errors.Join(tr.Quotient(s, pa, pb, pc, log), s.Synchronize(context.Background())); err != nil {
+		if err := errors.Join(whole.Quotient(s, pa, pb, pc, log), s.Synchronize(context.Background())); err != nil {
 			t.Fatal(err)
 		}
 		h := kerneltest.Get[fr.Element](t, pb, n)
@@ -191,6 +261,16 @@ func TestQuotient_Sizes(t *testing.T) {
 		var x fr.Element
 		x.SetUint64(rng.Uint64())
 		checkQuotient(t, log, h, interpolated(a), interpolated(b), interpolated(c), &x)
+		for _, tr := range []*Transforms{whole, few} { // and by parts, in two vectors
+			kerneltest.Copy(t, pa, a)
+			kerneltest.Copy(t, pb, b)
+			err := errors.Join(tr.CosetValues(s, pa, 0, log), tr.CosetValues(s, pb, pa, log), s.Synchronize(context.Background()))
+			kerneltest.Copy(t, pa, c)
+			if err = errors.Join(err, tr.Divide(s, pb, pa, log), s.Synchronize(context.Background())); err != nil {
+				t.Fatal(err)
+			}
+			same(t, fmt.Sprintf("2^%d: by parts, %d bytes of roots", log, rootBytes<<tr.rootsLog), kerneltest.Get[fr.Element](t, pb, n), h)
+		}
 	}
 }
 
@@ -247,7 +327,7 @@ func at(p []fr.Element, x *fr.Element) (y fr.Element) {
 // Goal: sizes beyond the table are refused by value.
 func TestTransforms_Refused(t *testing.T) {
 	s := kerneltest.Stream(t)
-	tr := newTransforms(t, s, 2)
+	tr := newTransforms(t, s, 2, full)
 	for _, err := range []error{tr.Forward(s, 0, 3, false), tr.Inverse(s, 0, -1, false), tr.Interpolate(s, 0, 3), tr.Quotient(s, 0, 0, 0, 3)} {
 		if status.KindOf(err) != status.Internal {
 			t.Fatalf("want an internal error, got %v", err)

@@ -17,6 +17,8 @@ func TestEvaluate_Full(t *testing.T) {
 		t.Fatalf("row %d fails: %v", failed, p.RowError(w, int(failed)))
 	}
 	r.compare(t)
+	r.separately(t)
+	r.compare(t)
 	w.Nums[len(w.Nums)/2].SetUint64(5)
 	kerneltest.Copy(t, r.on.Nums, w.Nums)
 	if failed := r.evaluate(t, Vectors{}); failed == None || p.RowError(w, int(failed)) == nil {
@@ -36,6 +38,12 @@ func BenchmarkEvaluate(b *testing.B) {
 			return r.rows.Evaluate(r.s, r.tables, r.image, r.on, r.to, r.log, r.failed)
 		})
 	})
+	for name, to := range map[string]Vectors{"a": {A: r.to.A}, "b": {B: r.to.B}, "c": {C: r.to.C}} {
+		b.Run(name+" alone", func(b *testing.B) {
+			one := kerneltest.Work{Bytes: read + fr.Bytes*float64(p.Domain())}
+			kerneltest.Timed(b, r.s, one, func() error { return r.rows.Evaluate(r.s, r.tables, r.image, r.on, to, r.log, 0) })
+		})
+	}
 	b.Run("check", func(b *testing.B) {
 		kerneltest.Timed(b, r.s, kerneltest.Work{Bytes: read}, func() error {
 			return r.rows.Evaluate(r.s, r.tables, r.image, r.on, Vectors{}, r.log, r.failed)

@@ -18,7 +18,8 @@ type Witness struct {
 	Bits, Nums, Inputs driver.Ptr
 }
 
-// Vectors are three vectors of scalars on the device. Zero addresses mean that only the check is wanted.
+// Vectors are three vectors of scalars on the device. What is 0 is not wanted: any subset may be, for memory that does not hold all
+// three at once, and none where only the check is wanted.
 type Vectors struct {
 	A, B, C driver.Ptr
 }
@@ -68,16 +69,17 @@ type out struct {
 // Clear queues the status None.
 func (r *Rows) Clear(s *driver.Stream, failed driver.Ptr) error { return s.Fill32(failed, None, 1) }
 
-// Evaluate queues the evaluation of all rows of a program into to, 2^log elements each: its
+// Evaluate queues the evaluation of all rows of a program into the vectors of to, 2^log elements each: its
 // constraints, the rows that bellperson appends for its inputs, and zeros. image is where the tables' image lies on the
-// device. Constraints are checked: failed, a status word that Clear has set, becomes the lowest row that does not hold.
+// device. Constraints are checked where failed, a status word that Clear has set, is not 0: it becomes the lowest row that does not hold. Sums
+// that neither a vector nor the check wants are left out, so three calls for a vector each cost little more than one for all.
 // Errors: Internal for a domain that does not hold the rows; else the driver's.
 func (r *Rows) Evaluate(s *driver.Stream, t *Tables, image driver.Ptr, w Witness, to Vectors, log int, failed driver.Ptr) error {
 	o, err := r.out("rows.Evaluate", to, log, int64(t.rows)+int64(t.inputs), failed)
 	if err != nil {
 		return err
 	}
-	if err := r.constraints(s, t, image, w, o); err != nil || to.A == 0 {
+	if err := r.constraints(s, t, image, w, o); err != nil || to == (Vectors{}) {
 		return err
 	}
 	return r.zeros(s, o, w.Inputs, t.rows, t.inputs, log)
@@ -103,8 +105,8 @@ func (r *Rows) constraints(s *driver.Stream, t *Tables, image driver.Ptr, w Witn
 }
 
 // Take queues the check of rows that were evaluated elsewhere, and their copy to their places in to. from has rows
-// [first, first+count) of a, b and c, and may be those places. A row with a number that is not below the group order fails too.
-// Errors: as Evaluate.
+// [first, first+count) of a, b and c, and may be those places. A row with a number that is not below the group order fails too. Where failed
+// is 0 nothing is checked, and only the vectors of from that to has are read. Errors: as Evaluate.
 func (r *Rows) Take(s *driver.Stream, from Vectors, first, count int64, to Vectors, log int, failed driver.Ptr) error {
 	o, err := r.out("rows.Take", to, log, first+count, failed)
 	if err != nil || count == 0 {

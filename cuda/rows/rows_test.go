@@ -52,15 +52,21 @@ func newRig(tb testing.TB, p *circuit.Program, w *circuit.Witness) *rig {
 	r.on = Witness{Bits: kerneltest.Put(tb, w.Bits.Words), Nums: kerneltest.Put(tb, w.Nums), Inputs: kerneltest.Put(tb, w.Inputs)}
 	size := int64(p.Domain()) * fr.Bytes
 	r.to = Vectors{kerneltest.Memory(tb, size), kerneltest.Memory(tb, size), kerneltest.Memory(tb, size)}
-	for _, v := range []driver.Ptr{r.to.A, r.to.B, r.to.C} { // so that a place that is not written shows
-		if err := r.s.Fill32(v, 0xdeadbeef, size/4); err != nil {
+	r.spoil(tb)
+	return r
+}
+
+// spoil overwrites the vectors, so that a place that is not written shows.
+func (r *rig) spoil(tb testing.TB) {
+	tb.Helper()
+	for _, v := range []driver.Ptr{r.to.A, r.to.B, r.to.C} {
+		if err := r.s.Fill32(v, 0xdeadbeef, int64(r.program.Domain())*fr.Bytes/4); err != nil {
 			tb.Fatal(err)
 		}
 	}
 	if err := r.s.Synchronize(context.Background()); err != nil {
 		tb.Fatal(err)
 	}
-	return r
 }
 
 // evaluate runs the kernels into to and returns the status.
@@ -224,6 +230,27 @@ func TestEvaluate_Random(t *testing.T) {
 			t.Fatalf("%d rows: row %d fails", rows, failed)
 		}
 		r.compare(t)
+		r.separately(t)
+		r.compare(t)
+	}
+}
+
+// separately evaluates each vector on its own, two of them without a check.
+func (r *rig) separately(tb testing.TB) {
+	tb.Helper()
+	r.spoil(tb)
+	err := r.rows.Clear(r.s, r.failed)
+	for _, part := range []struct {
+		to     Vectors
+		failed driver.Ptr
+	}{{Vectors{A: r.to.A}, 0}, {Vectors{B: r.to.B}, r.failed}, {Vectors{C: r.to.C}, 0}} {
+		err = errors.Join(err, r.rows.Evaluate(r.s, r.tables, r.image, r.on, part.to, r.log, part.failed))
+	}
+	if err = errors.Join(err, r.s.Synchronize(context.Background())); err != nil {
+		tb.Fatal(err)
+	}
+	if failed := kerneltest.Get[uint32](tb, r.failed, 1)[0]; failed != None {
+		tb.Fatalf("row %d fails", failed)
 	}
 }
 
@@ -251,8 +278,10 @@ func TestEvaluate_Fails(t *testing.T) {
 		if got := r.evaluate(t, Vectors{}); got != want {
 			t.Fatalf("check: want row %d, got %d", want, got)
 		}
-		if got := r.evaluate(t, r.to); got != want {
-			t.Fatalf("evaluate: want row %d, got %d", want, got)
+		for _, to := range []Vectors{r.to, {B: r.to.B}} {
+			if got := r.evaluate(t, to); got != want {
+				t.Fatalf("evaluate %+v: want row %d, got %d", to, want, got)
+			}
 		}
 	}
 }
@@ -341,6 +370,16 @@ func TestTake(t *testing.T) {
 		}
 		if failed := run(r.to); failed != None {
 			t.Fatalf("%d rows: row %d fails", count, failed)
+		}
+		r.compareWith(t, want)
+		for i, at := range []driver.Ptr{r.to.A, r.to.B, r.to.C} { // each on its own, the others not there
+			var from, to Vectors
+			*[]*driver.Ptr{&from.A, &from.B, &from.C}[i] = kerneltest.Put(t, v[i])
+			*[]*driver.Ptr{&to.A, &to.B, &to.C}[i] = at
+			if err := errors.Join(s.Fill32(at, 0xdeadbeef, int64(n)*fr.Bytes/4), rows.Take(s, from, 0, int64(count), to, r.log, 0),
+				rows.Zeros(s, int64(count), to, r.log), s.Synchronize(context.Background())); err != nil {
+				t.Fatal(err)
+			}
 		}
 		r.compareWith(t, want)
 		wrong, other := rng.IntN(count), rng.IntN(count)

@@ -2,7 +2,7 @@
 //
 // Algorithm. x^n - c splits into (x^(n/2) - s)(x^(n/2) + s), s^2 = c, and so on down to n linear factors. Forward walks
 // down that tree: at level l are 2^l groups of n/2^l neighbours, and group k takes its halves u, v to u + w v, u - w v.
-// With c = 1 group k's w does not depend on the level: w = roots[k] = e(0.01 k0 k1 k2 ...) in binary digits, k0 being
+// With c = 1 group k's w does not depend on the level: w = roots[k] = e(0.0 k0 k1 k2 ...) in binary digits, k0 being
 // k's lowest bit and e(x) the x-th part of a full turn, so roots[0] = 1, roots[1] = i. The values come out in
 // bit-reversed order. With c = -1 the tree is the right half of that of x^2n - 1, whose groups are 2^l + k: the values
 // lie on the coset where x^n = -1, and shifting to it costs nothing. Inverse walks up: u + v, (u - v)/w, and leaves out
@@ -19,8 +19,14 @@
 // 2^5 rows, of pieces m of 2^5 neighbours, reversing all digits exchanges the pieces m and m reversed, each transposed
 // and reversed within. A block takes both, and does the five levels within pieces.
 //
+// Few roots. x^m - s with s = t^m is y^m - 1 in y = x/t. So below some level, the cut, each group's coefficients are
+// multiplied by 1, t, t^2, ... once (going down; by their inverses going up), and the levels below have the roots of x^m - 1.
+// Then a table of about sqrt(n) roots does, and a second one for the powers of t: t = roots[k m/2] for group k, and roots[a + 2^j b] =
+// roots[a] roots[2^j b] for a < 2^j. A thread's eight elements share a factor of its own and have eight that all threads share.
+// This is the twiddle of W. M. Gentleman, G. Sande (1966), between two passes only.
+//
 // Cost: log * n/2 multiplications by roots (root.cuh), less n - 1 by ones where c = 1; per pass 64 bytes an element, and in
-// the pass of the last levels up to 64 bytes of roots.
+// the pass of the last levels up to 64 bytes of roots. With few roots two Montgomery products an element more.
 #pragma once
 #include "../tuning/ntt.cuh"
 #include "root.cuh"
@@ -38,6 +44,36 @@ struct NttPass {
     uint32_t column_log;  // and 2^column_log long; where log < ntt_tile_log, all columns but the first are empty
     uint32_t coset;       // 0, or 2^(levels above the pass + ntt_tile_log), which makes group k of a level 2^level + k
     uint32_t natural;     // 1 where a transform smaller than a tile has its values in natural order
+    uint32_t inside;      // the digits of a group's number, times ntt_tile, that count: all, or those below the cut
+};
+
+// NttShift is what the pass below the cut needs to multiply by powers of t.
+struct NttShift {
+    const Fr* low;      // low[b] = roots[b << roots_log], in Montgomery form
+    uint32_t log;       // roots[0, 2^log) are products of the two tables
+    uint32_t roots_log; // the table of roots has 2^roots_log
+    uint32_t rest_log;  // groups at the cut have 2^rest_log elements
+    uint32_t coset;     // as NttPass's, of the tree as a whole
+};
+
+// ntt_power is e(turn/2^(log+1)), reduced.
+SEALC2_DEVICE Fr ntt_power(const NttShift& shift, const FrRoot* roots, uint32_t turn) {
+    const uint32_t k = __brev(turn) >> (32 - shift.log);
+    const Fr x = mul(roots[k & ((1u << shift.roots_log) - 1)], shift.low[k >> shift.roots_log]);
+    return turn >> shift.log & 1 ? neg(x) : x;
+}
+
+// NttPowers are the factors of a thread's elements in the top window: that of the first, and lane j's is what element j's is more.
+struct NttPowers {
+    Fr first, more;
+
+    // of is x, element j, times its factor, below 2r. All threads call it together.
+    SEALC2_DEVICE Fr of(uint32_t j, const Fr& x) const {
+        Fr f;
+        SEALC2_UNROLL
+        for (int i = 0; i < 8; i++) f.limb[i] = __shfl_sync(0xffffffffu, more.limb[i], j);
+        return mul_lazy(first, mul_lazy(f, x));
+    }
 };
 
 // Between its first load and its last store a transform's elements are below 2r, not r, which spares the products their
@@ -183,7 +219,7 @@ struct NttBlock {
 
     // forward does the pass's levels, from the top window to the bottom one.
     SEALC2_DEVICE void forward(Fr* x, const FrRoot* roots) const {
-        const uint32_t begin = pass.column_log, base = group + pass.coset;
+        const uint32_t begin = pass.column_log, base = (group & pass.inside) + pass.coset;
         SEALC2_ROLL
         for (uint32_t window = ntt_top;;) {
             // Bits below are columns; those from end on were done in the window before, which may overlap the last.
@@ -215,6 +251,19 @@ struct NttBlock {
             exchange(x, window, next);
             window = next;
         }
+    }
+
+    // raise multiplies x, the elements of the top window, by their powers of t or by their inverses, and hands them out, one at a time in a
+    // short loop: f(place in the tile, element). They wait in their own places in shared memory, since there are no registers for them and
+    // for the powers.
+    template <class F> SEALC2_DEVICE void raise(const Fr* x, const FrRoot* roots, const NttShift& s, bool inverse, const F& f) const {
+        write_all(x, ntt_top);
+        const uint32_t k = (group + s.coset) >> ntt_tile_log, at = index(ntt_top);
+        const uint32_t turn = __brev(k) >> (31 - (s.log - s.rest_log)), t = inverse ? 0 - turn : turn;
+        const NttPowers powers = {ntt_power(s, roots, t * (place(at) & ((1u << s.rest_log) - 1))),
+                                  ntt_power(s, roots, t * (place((at & 7) << ntt_top) - first))};
+        SEALC2_ROLL
+        for (uint32_t j = 0; j < 8; j++) f(at | j << ntt_top, powers.of(j, read(at | j << ntt_top)));
     }
 
     // load_bottom loads for the bottom window. Where columns are single elements, memory is read in the top window, so that

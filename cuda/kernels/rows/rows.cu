@@ -33,16 +33,21 @@ rows_tail(RowsOut out, const Fr* inputs, uint32_t first, uint32_t count, uint32_
 }
 SEALC2_KERNEL(rows_tail);
 
-// Rows that were evaluated elsewhere: a, b, c of rows [first, first + count), which may lie where out has them. A row with
-// a number that is not below r fails too. One thread a row, any grid.
+// Rows that were evaluated elsewhere: a, b, c of rows [first, first + count), which may lie where out has them, and which are read where
+// they are wanted. A row with a number that is not below r fails too. One thread a row, any grid.
 extern "C" __global__ void __launch_bounds__(256)
 rows_take(RowsOut out, const Fr* a, const Fr* b, const Fr* c, uint32_t first, uint32_t count) {
     const uint32_t stride = gridDim.x * blockDim.x;
     for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
-        const Fr x = a[i], y = b[i], z = c[i];
-        const bool reduced = eq(reduce(x), x) && eq(reduce(y), y) && eq(reduce(z), z);
-        if (!reduced || !eq(mul(x, y), z)) out.fail(first + i);
-        if (out.a != nullptr) out.put(first + i, x, y, z);
+        Fr x = Fr::zero(), y = Fr::zero(), z = Fr::zero();
+        if (out.wants(out.a)) x = a[i];
+        if (out.wants(out.b)) y = b[i];
+        if (out.wants(out.c)) z = c[i];
+        if (out.failed != nullptr) {
+            const bool reduced = eq(reduce(x), x) && eq(reduce(y), y) && eq(reduce(z), z);
+            if (!reduced || !eq(mul(x, y), z)) out.fail(first + i);
+        }
+        out.put(first + i, x, y, z);
     }
 }
 SEALC2_KERNEL(rows_take);

@@ -56,15 +56,19 @@ struct RowsWitness {
     const Fr* nums;
     const Fr* inputs;
 };
-// RowsOut takes the values of rows, where a is not null, and the lowest row that does not hold, if there is one.
+// RowsOut takes the values of rows: of a, b and c each where it is not null. Where failed is not null, rows are checked, and it becomes
+// the lowest that does not hold, if there is one.
 struct RowsOut {
     Fr *a, *b, *c;
     uint32_t* failed;
 
+    // wants tells whether a sum is needed, for the vector it goes to or the check.
+    SEALC2_DEVICE bool wants(const Fr* vector) const { return vector != nullptr || failed != nullptr; }
+    // put takes the wanted values of a row.
     SEALC2_DEVICE void put(uint32_t row, const Fr& va, const Fr& vb, const Fr& vc) const {
-        a[row] = va;
-        b[row] = vb;
-        c[row] = vc;
+        if (a != nullptr) a[row] = va;
+        if (b != nullptr) b[row] = vb;
+        if (c != nullptr) c[row] = vc;
     }
     SEALC2_DEVICE void fail(uint32_t row) const { atomicMin(failed, row); }
 };
@@ -163,12 +167,15 @@ SEALC2_DEVICE void rows_small_task(const RowsTables& tables, const RowsWitness& 
     const RowsTerm* const term = tables.terms + span.term;
     for (uint32_t i = 0; i < task.instances; i++) {
         const RowsInstance instance = tables.instances[task.instance + i];
-        const int32_t a = rows_small_sum(term, span.a, tables, witness, instance);
-        const int32_t b = rows_small_sum(term + span.a, span.b, tables, witness, instance);
-        const int32_t c = rows_small_sum(term + span.a + span.b, span.c, tables, witness, instance);
+        int32_t a = 0, b = 0, c = 0;
+        if (out.wants(out.a)) a = rows_small_sum(term, span.a, tables, witness, instance);
+        if (out.wants(out.b)) b = rows_small_sum(term + span.a, span.b, tables, witness, instance);
+        if (out.wants(out.c)) c = rows_small_sum(term + span.a + span.b, span.c, tables, witness, instance);
         const uint32_t row = instance.row + span.row;
-        if (int64_t(a) * b != c) out.fail(row);
-        if (out.a != nullptr) out.put(row, rows_integer(a, values), rows_integer(b, values), rows_integer(c, values));
+        if (out.failed != nullptr && int64_t(a) * b != c) out.fail(row);
+        if (out.a != nullptr) out.a[row] = rows_integer(a, values);
+        if (out.b != nullptr) out.b[row] = rows_integer(b, values);
+        if (out.c != nullptr) out.c[row] = rows_integer(c, values);
     }
 }
 
@@ -182,13 +189,14 @@ template <int lanes> SEALC2_DEVICE void rows_full_task(const RowsTables& tables,
     const RowsTerm* const term = tables.terms + span.term;
     for (uint32_t i = 0; i < task.instances; i++) {
         const RowsInstance instance = tables.instances[task.instance + i];
-        const Fr a = rows_full_sum<lanes>(term, span.a, lane, tables, witness, instance);
-        const Fr b = rows_full_sum<lanes>(term + span.a, span.b, lane, tables, witness, instance);
-        const Fr c = rows_full_sum<lanes>(term + span.a + span.b, span.c, lane, tables, witness, instance);
+        Fr a = Fr::zero(), b = Fr::zero(), c = Fr::zero();
+        if (out.wants(out.a)) a = rows_full_sum<lanes>(term, span.a, lane, tables, witness, instance);
+        if (out.wants(out.b)) b = rows_full_sum<lanes>(term + span.a, span.b, lane, tables, witness, instance);
+        if (out.wants(out.c)) c = rows_full_sum<lanes>(term + span.a + span.b, span.c, lane, tables, witness, instance);
         if (!mine || lane != 0) continue;
         const uint32_t row = instance.row + span.row;
-        if (!eq(mul(a, b), c)) out.fail(row);
-        if (out.a != nullptr) out.put(row, a, b, c);
+        if (out.failed != nullptr && !eq(mul(a, b), c)) out.fail(row);
+        out.put(row, a, b, c);
     }
 }
 

@@ -389,6 +389,12 @@ func testSections[A any](t *testing.T, g group[A], scale int) {
 			var in Input
 			var scalars []fr.Element
 			shape := Shape{Curve: g.curve}
+			// In one piece of memory: a sum takes scalars that lie within 128 GiB, and tools spread mappings further.
+			var fields []fr.Element
+			for _, s := range c.sections {
+				fields = append(fields, s.scalars...)
+			}
+			at := kerneltest.Put(t, fields)
 			for _, s := range c.sections {
 				values := s.values()
 				scalars = append(scalars, values...)
@@ -399,7 +405,8 @@ func testSections[A any](t *testing.T, g group[A], scale int) {
 					return kerneltest.Put(t, words)
 				}
 				in.Sections = append(in.Sections, Section{Count: s.count, Density: put(s.density), Kind: put(s.kind), Bits: put(s.bits),
-					Scalars: kerneltest.Put(t, s.scalars), Full: s.full, Points: len(values)})
+					Scalars: at, Full: s.full, Points: len(values)})
+				at = at.Add(int64(len(s.scalars)) * fr.Bytes)
 				shape.Points += len(values)
 				shape.Variables = max(shape.Variables, s.count)
 			}

@@ -1,6 +1,7 @@
 package msm
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"math/bits"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/sealc2/sealc2/cuda/driver"
@@ -268,6 +270,98 @@ func BenchmarkSum_G1Size20(b *testing.B) { benchSum(b, &groupG1, 1<<20, cardLimi
 func BenchmarkSum_G1Size16(b *testing.B) { benchSum(b, &groupG1, 1<<16, cardLimit) }
 func BenchmarkSum_G2Size24(b *testing.B) { benchSum(b, &groupG2, 1<<24, cardLimit) }
 func BenchmarkSum_G2Size20(b *testing.B) { benchSum(b, &groupG2, 1<<20, cardLimit) }
+
+// Goal: the time of H in pieces, where scratch is small: each piece's sum for itself, and all of one Running, with the quickest
+// plan of each size of parts, so that the estimates by which plans are chosen can be compared with what they take. Method: points
+// are resident, so that only the sums are timed; results are checked as those of the whole.
+func BenchmarkSum_Pieces(b *testing.B) {
+	kerneltest.NeedCard(b)
+	m := newSummer(b)
+	whole := Input{Points: memory(b, domain*G1.PointBytes()), Scalars: memory(b, domain*32), Count: domain}
+	makePoints(b, &groupG1, whole.Points, domain)
+	makeScalars(b, whole.Scalars, domain, 77)
+	sums := make([]exponent, runtime.GOMAXPROCS(0))
+	spread(b, domain, func(part, from, to int) {
+		for i := from; i < to; i++ {
+			sums[part].take(uint64(i), uint64(i), 77)
+		}
+	})
+	want := groupG1.multiply([]fr.Element{value(sums, onesSum{})})[0]
+	const most = 8 << 30
+	scratch := memory(b, most)
+	device, s := kerneltest.Open(b), kerneltest.Stream(b)
+	measure := func(what string, pieces []Piece, p *Plan, running bool) {
+		estimate := 0.0
+		for i := range pieces {
+			estimate += p.Seconds(pieces[i].Scalars, 0)
+		}
+		var best float64
+		for run := range 2 {
+			ph := &phases{tb: b, device: device}
+			ph.mark(s, "start")
+			if m.mark = nil; run > 0 {
+				m.mark = ph.mark
+			}
+			var total bls.G1Jac
+			r, err := m.Begin(p, scratch)
+			for i := range pieces {
+				in := pieces[i].Input(whole, whole.Points.Add(int64(pieces[i].From)*G1.PointBytes()))
+				if running && err == nil {
+					err = r.Add(background(), s, in)
+				} else if err == nil {
+					var one bls.G1Jac
+					one, err = m.SumG1(background(), s, p, in, scratch)
+					total.AddAssign(&one)
+				}
+			}
+			if running && err == nil {
+				total, err = r.G1(background(), s)
+			}
+			m.mark = nil
+			ph.mark(s, "end")
+			if err = errors.Join(err, s.Synchronize(background())); err != nil {
+				b.Fatal(err)
+			}
+			var got bls.G1Affine
+			if got.FromJacobian(&total); got != want {
+				b.Fatalf("%s: a wrong sum, plan %s", what, p)
+			}
+			if ms := ph.total(); best == 0 || ms < best {
+				best = ms
+			}
+			if run > 0 {
+				fmt.Printf("RESULT H in %d pieces, %s: %.1f ms, estimate %.1f; plan: %s\n  phases:%s\n", len(pieces), what, best, estimate*1e3, p, ph.table())
+			}
+			ph.close()
+		}
+	}
+	for _, size := range []int{1 << 24, 1 << 25, 1 << 26} {
+		pieces, err := PlainBlock(domain).Pieces(size)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, limit := range []int64{1 << 30, 2 << 30, 4 << 30, most} {
+			shape := ShapeOf(G1, pieces)
+			p, err := PlanFor(shape, m.Card(), limit)
+			if err != nil {
+				b.Fatal(err)
+			}
+			measure(fmt.Sprintf("each for itself, %d GiB", limit>>30), pieces, &p, false)
+			if shape.Pieces = len(pieces); size > 1<<24 {
+				continue
+			}
+			best := -1.0
+			for part := shape.Scalars; part >= 1<<20; part = (part + 1) / 2 {
+				p, cost, _ := planPart(shape, m.Card(), part, limit)
+				if cost < 0 || best > 0 && cost > 1.25*best {
+					continue
+				}
+				best = cost
+				measure(fmt.Sprintf("one Running, %d GiB", limit>>30), pieces, &p, true)
+			}
+		}
+	}
+}
 
 // Goal: skewed scalars take no longer than even ones. Method: all the same, and all of a few neighbouring values.
 func BenchmarkSum_Skewed(b *testing.B) {

@@ -13,21 +13,61 @@ type (
 	listStruct struct{ from, count, weight uint32 }
 )
 
-// collect copies a window's bucket sums to the area.
-func (r *run) collect(w *window, bucket int) error {
-	slot := r.slots + r.taken
-	r.pending = append(r.pending, collected{window: w, slot: slot})
-	r.taken += roundUp(w.padded, 32)
-	return r.copySums(bucket, w.buckets, w.padded, slot)
+// gather brings a group's bucket sums to the area: where it has sums of an earlier part these become the sums of both.
+func (r *run) gather(g *windowGroup) error {
+	if r.gathered {
+		return r.merge(g)
+	}
+	bucket := 0
+	for i := range g.windows {
+		w, slot := &g.windows[i], r.slots+r.taken
+		r.pending = append(r.pending, collected{window: w, slot: slot})
+		r.taken += w.slots()
+		if err := r.copySums(bucket, w.buckets, w.slots(), slot); err != nil {
+			return err
+		}
+		bucket += w.partitions(g.low) << g.low
+	}
+	return nil
 }
 
-// collectOnes does the same with the sum of the ones, which the area keeps its last slots for.
-func (r *run) collectOnes(bucket int) error {
-	slot := r.slots + r.area - 32
-	r.pending = append(r.pending, collected{slot: slot})
-	return r.copySums(bucket, 1, 1, slot)
+// merge adds a group's bucket sums to those in the area, in their places: a thread reads a pair before it writes the sum.
+func (r *run) merge(g *windowGroup) error {
+	first, pairs, bucket := r.pending[g.first].slot, 0, 0
+	for i := range g.windows {
+		w := &g.windows[i]
+		if err := r.mergePairs(bucket, w.buckets, w.slots(), first+pairs, pairs); err != nil {
+			return err
+		}
+		pairs += w.slots()
+		bucket += w.partitions(g.low) << g.low
+	}
+	return r.addPairs(pairs, first, false)
 }
 
+// mergePairs writes pairs of the slots from slot on and the sums of buckets.
+func (r *run) mergePairs(bucket, count, slots, slot, pair int) error {
+	status.Check(pair+slots <= r.pairs && slot+slots <= r.slots+r.area, "msm.Sum", "buckets' pairs within the plan's bounds")
+	b := r.buckets()
+	r.args.Reset().Struct(unsafe.Pointer(&b), int(unsafe.Sizeof(b))).U32(uint32(bucket)).U32(uint32(count)).U32(uint32(slots)).
+		U32(r.number(slot)).U32(r.number(r.slots + r.area - 32)).Ptr(r.at(r.Plan.at.pairs).Add(pairBytes * int64(pair)))
+	return r.launch(r.sort.mergePairs, r.spread(slots, 256, 16), 256, 0)
+}
+
+// gatherOnes does the same with the sum of the ones.
+func (r *run) gatherOnes(bucket int) error {
+	slot := r.slots + r.area - 64
+	if !r.haveOnes {
+		r.haveOnes = true
+		return r.copySums(bucket, 1, 1, slot)
+	}
+	if err := r.mergePairs(bucket, 1, 1, slot, 0); err != nil {
+		return err
+	}
+	return r.addPairs(1, slot, false)
+}
+
+// copySums copies buckets' sums to slots of the area, of which those behind the last bucket become infinity.
 func (r *run) copySums(bucket, count, padded, slot int) error {
 	status.Check(slot+padded <= r.slots+r.area, "msm.Sum", "buckets' sums within the area")
 	b := r.buckets()
@@ -45,15 +85,31 @@ type side struct {
 	length, count int
 }
 
-// fold sums up what is in the area and adds it to the result.
+// fold sums up what is in the area, some windows at a time, and adds it to the result. The area is empty then.
 func (r *run) fold() error {
-	var sides []side
-	for _, c := range r.pending {
-		if c.window != nil {
-			rows, columns := c.window.rows(), c.window.columns()
-			sides = append(sides, side{window: c.window, slot: c.slot, length: columns, count: rows},
-				side{window: c.window, columns: true, slot: c.slot, length: rows, count: columns})
+	for from := 0; from < len(r.pending) || r.haveOnes; {
+		to, slots := from, 0
+		for to < len(r.pending) && slots+r.pending[to].window.slots() <= r.folded {
+			slots += r.pending[to].window.slots()
+			to++
 		}
+		status.Check(to > from || from == len(r.pending), "msm.Sum", "room to fold a window")
+		if err := r.foldWindows(r.pending[from:to], r.haveOnes); err != nil {
+			return err
+		}
+		from, r.haveOnes = to, false
+	}
+	r.pending, r.taken = r.pending[:0], 0
+	return nil
+}
+
+// foldWindows is fold for windows that are folded at once, and the sum of the ones.
+func (r *run) foldWindows(windows []collected, ones bool) error {
+	var sides []side
+	for _, c := range windows {
+		rows, columns := c.window.rows(), c.window.columns()
+		sides = append(sides, side{window: c.window, slot: c.slot, length: columns, count: rows},
+			side{window: c.window, columns: true, slot: c.slot, length: rows, count: columns})
 	}
 	slot, table := 0, 0
 	for {
@@ -109,11 +165,9 @@ func (r *run) fold() error {
 			owners = append(owners, total{doublings: doublings})
 		}
 	}
-	for _, c := range r.pending {
-		if c.window == nil {
-			lists = append(lists, listStruct{from: r.number(c.slot), count: 1, weight: 1})
-			owners = append(owners, total{})
-		}
+	if ones {
+		lists = append(lists, listStruct{from: r.number(r.slots + r.area - 64), count: 1, weight: 1})
+		owners = append(owners, total{})
 	}
 	if err := r.upload(r.Plan.at.folds, table, unsafe.Pointer(&lists[0]), len(lists)*listBytes); err != nil {
 		return err
@@ -137,7 +191,6 @@ func (r *run) fold() error {
 		owners[i].point = slices.Clone(r.pinned.Bytes()[2*i*each : (2*i+1)*each])
 	}
 	r.result = append(r.result, owners...)
-	r.pending, r.taken = r.pending[:0], 0
 	return nil
 }
 

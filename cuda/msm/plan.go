@@ -74,6 +74,7 @@ const (
 	controlFields     = 5
 	controlRounds     = 32
 	maxRounds         = 31
+	leastFolded       = 1 << 16 // buckets that are folded at once, where there are so many
 	maxNumber         = 1<<31 - 2
 	alignment         = 256
 	entryBytes        = 8
@@ -97,6 +98,7 @@ type Shape struct {
 	Scalars   int // other than those that are known to be zero or one
 	Ones      int // points with a one
 	Variables int // of the largest section, 0 where scalar i belongs to point i
+	Pieces    int // sums by the plan that make one Running; 0 and 1: none but Sum
 }
 
 // listed tells whether sections choose the scalars.
@@ -112,6 +114,9 @@ type window struct {
 func (w *window) columns() int { return 1 << (bits.TrailingZeros(uint(w.padded)) / 2) }
 func (w *window) rows() int    { return w.padded / w.columns() }
 
+// slots of the area that the window's buckets take.
+func (w *window) slots() int { return roundUp(w.padded, 32) }
+
 // Plan is how a sum is done, and where in the scratch memory everything lies.
 type Plan struct {
 	Shape
@@ -123,7 +128,7 @@ type Plan struct {
 	windows  []window
 	bias     [8]uint32
 	group    int  // windows sorted and summed at once
-	together bool // all windows' buckets are folded together, at the end; else group by group
+	together bool // all windows' buckets are kept to the end, and folded then; else group by group, in each part
 	ahead    bool // all windows' digits are written at once; else group by group
 	even     bool // digits are first sorted as if they were spread evenly
 	capacity int  // entries that sort_partition takes
@@ -131,7 +136,8 @@ type Plan struct {
 	entries int // of a group
 	pairs   int // at most, of a round
 	slots   int // of the pool, before the area of buckets' sums
-	area    int // slots for buckets' sums and that of the ones
+	area    int // slots for buckets' sums, that of the ones, and infinity
+	folded  int // buckets' slots that are folded at once, at least one window's
 	threads int // of forward and backward, at most
 
 	at regions
@@ -243,13 +249,14 @@ func (g *windowGroup) room(n int) int {
 // lay places the regions.
 func (p *Plan) lay() {
 	n, element := int64(p.part), p.Curve.elementBytes()
-	p.entries, p.pairs, p.slots, p.area = 0, 0, 0, 0
-	largestBuckets, largestPartitions, run, folded := 0, 0, 0, 0
+	p.entries, p.pairs, p.slots, p.area, p.folded = 0, 0, 0, 0, 0
+	largestBuckets, largestPartitions, largestGroup, all := 0, 0, 0, 0
 	entries := int64(0)
 	for _, g := range p.groups() {
 		padded := 0
 		for i := range g.windows {
-			padded += roundUp(g.windows[i].padded, 32)
+			padded += g.windows[i].slots()
+			p.folded = max(p.folded, g.windows[i].slots())
 		}
 		if p.even && p.evenThreads(&g, p.part) > 0 {
 			entries = max(entries, int64(g.partitions)*int64(g.room(p.part)))
@@ -257,15 +264,24 @@ func (p *Plan) lay() {
 		p.entries = max(p.entries, len(g.windows)*p.part)
 		largestBuckets = max(largestBuckets, g.buckets+1)
 		largestPartitions = max(largestPartitions, g.partitions+1)
-		folded += padded
-		run = max(run, padded)
+		all += padded
+		largestGroup = max(largestGroup, padded)
 	}
+	// Folding takes as many pairs as there are buckets, and two slots each: as many of them at once as sums have room for anyway.
+	p.pairs = (p.entries + p.Ones) / 2
+	p.area = largestGroup
 	if p.together {
-		run = folded
+		p.folded = max(p.folded, min(all, max(p.pairs, leastFolded)))
+		p.area = all
+	} else {
+		p.folded = largestGroup
 	}
-	p.pairs = max((p.entries+p.Ones)/2, run) + 1
-	p.slots = roundUp(max(p.entries+p.Ones, 2*run), 32) + 32*(maxRounds+1)
-	p.area = run + 32
+	if p.merges() {
+		p.pairs = max(p.pairs, largestGroup)
+	}
+	p.pairs = max(p.pairs, p.folded) + 1
+	p.slots = roundUp(max(p.entries+p.Ones, 2*p.folded), 32) + 32*(maxRounds+1)
+	p.area += 64
 	block := p.target.treeThreads(p.Curve)
 	p.threads = p.pairs/maxSteps + p.wave() + 2*block
 
@@ -328,34 +344,49 @@ const (
 )
 
 // Seconds estimates the time of a sum by the plan with so many scalars and points with ones, both within what was planned,
-// on an H200, and on another card as if it were one with so many multiprocessors. It is for comparing plans.
+// or of one of the sums of a Running; on an H200, and on another card as if it were one with so many multiprocessors. It is for
+// comparing plans.
 func (p *Plan) Seconds(scalars, ones int) float64 {
 	ns := float64(ones)*addNs[p.Curve] + float64(bits.Len(uint(ones)))*roundNs
 	if scalars > 0 {
 		parts := (scalars + p.part - 1) / max(p.part, 1)
-		ns += float64(parts) * p.partCost((scalars+parts-1)/parts)
+		ns += float64(parts)*p.partCost((scalars+parts-1)/parts, p.merges()) + p.foldCost()/float64(max(1, p.Pieces))
 	}
 	return ns * 1e-9 * 132 / float64(p.target.SMs)
 }
 
 // cost is the time by which plans for one shape are compared, in nanoseconds, without that of the ones.
 func (p *Plan) cost() float64 {
-	return float64(max(1, (p.Scalars+p.part-1)/max(p.part, 1))) * p.partCost(p.part)
+	return float64(p.parts()*max(1, p.Pieces)-1)*p.partCost(p.part, p.merges()) + p.partCost(p.part, false) + p.foldCost()
 }
 
+// parts of a sum.
+func (p *Plan) parts() int { return max(1, (p.Scalars+p.part-1)/max(p.part, 1)) }
+
+// merges tells whether buckets' sums are added to those of earlier parts.
+func (p *Plan) merges() bool { return p.together && (p.parts() > 1 || p.Pieces > 1) }
+
 // partCost estimates the time that a part of so many scalars takes, in nanoseconds.
-func (p *Plan) partCost(scalars int) float64 {
+func (p *Plan) partCost(scalars int, merged bool) float64 {
 	add := addNs[p.Curve]
 	n := float64(scalars)
 	sum := 0.0
-	groups := p.groups()
-	for _, g := range groups {
+	for _, g := range p.groups() {
 		rounds := 0.0
 		for i := range g.windows {
 			w := &g.windows[i]
 			full := max(1, min(float64(w.buckets), n))
-			sum += max(0, n-full)*add + n*entryNs + float64(w.padded)*(2*add+bucketNs)
+			sum += max(0, n-full)*add + n*entryNs + float64(w.padded)*bucketNs
+			if merged {
+				sum += float64(w.padded) * add
+			}
+			if !p.together {
+				sum += 2 * float64(w.padded) * add
+			}
 			rounds = max(rounds, float64(bits.Len(uint(n/full)))+1)
+		}
+		if merged {
+			rounds++
 		}
 		sum += groupNs + rounds*roundNs*inverseNs
 		if !p.ahead {
@@ -365,17 +396,23 @@ func (p *Plan) partCost(scalars int) float64 {
 			sum += float64(maxWindowBits/2) * roundNs
 		}
 	}
-	if p.together {
-		sum += float64(maxWindowBits/2) * roundNs
-	}
 	return sum
+}
+
+// foldCost estimates the time of what ends a sum.
+func (p *Plan) foldCost() float64 {
+	if !p.together {
+		return 0
+	}
+	buckets := float64(p.area)
+	return 2*buckets*addNs[p.Curve] + math.Ceil(buckets/float64(p.folded))*float64(maxWindowBits/2)*roundNs
 }
 
 // PlanFor chooses the quickest way that takes at most limit bytes of scratch memory. It is a pure function. Errors:
 // Caller for counts out of bounds; NoMemory, with the bytes that the smallest way takes.
 func PlanFor(shape Shape, card Card, limit int64) (Plan, error) {
 	const op = "msm.PlanFor"
-	if shape.Points < 0 || shape.Points > 1<<28 || shape.Scalars < 0 || shape.Ones < 0 || shape.Variables < 0 || shape.Variables > 1<<30 {
+	if shape.Points < 0 || shape.Points > 1<<28 || shape.Scalars < 0 || shape.Ones < 0 || shape.Variables < 0 || shape.Variables > 1<<30 || shape.Pieces < 0 {
 		return Plan{}, status.New(status.Caller, op, "shape", "0 to 2^28 points, up to 2^30 variables", fmt.Sprintf("%+v", shape))
 	}
 	if shape.Scalars > shape.Points || shape.Ones > shape.Points {
@@ -387,38 +424,65 @@ func PlanFor(shape Shape, card Card, limit int64) (Plan, error) {
 	var best Plan
 	bestCost, smallest := -1.0, int64(-1)
 	for part := shape.Scalars; ; part = (part + 1) / 2 {
-		if part <= maxEntries {
-			for count := 11; count <= maxWindows; count++ {
-				for form := range 8 {
-					p := Plan{Shape: shape, target: card, part: part, together: form&1 == 0, ahead: form&2 == 0}
-					p.group = max(1, min(count, maxEntries/max(p.part, 1)))
-					if form&4 != 0 {
-						if p.group == 1 {
-							continue
-						}
-						p.group = 1
-					}
-					p.prepare(count)
-					if smallest < 0 || p.Bytes < smallest {
-						smallest = p.Bytes
-					}
-					if p.Bytes > limit || p.Points+p.slots+p.area > maxNumber {
-						continue
-					}
-					if c := p.cost(); bestCost < 0 || c < bestCost {
-						best, bestCost = p, c
-					}
-				}
-			}
-			if bestCost >= 0 {
-				return best, nil
-			}
+		p, cost, least := planPart(shape, card, part, limit)
+		if least >= 0 && (smallest < 0 || least < smallest) {
+			smallest = least
+		}
+		// Smaller parts leave room for more buckets; once they do not pay, still smaller ones do not either.
+		if bestCost >= 0 && (cost < 0 || cost >= bestCost) {
+			return best, nil
+		}
+		if cost >= 0 {
+			best, bestCost = p, cost
 		}
 		if part <= 1<<16 {
 			break
 		}
 	}
+	if bestCost >= 0 {
+		return best, nil
+	}
 	return Plan{}, status.New(status.NoMemory, op, shape.Curve.String(), fmt.Sprintf("%d bytes of device memory", smallest), fmt.Sprintf("%d", limit))
+}
+
+// planPart is the quickest plan with parts of so many scalars, and its cost, below 0 where none fits; and the bytes of the
+// smallest that was looked at.
+func planPart(shape Shape, card Card, part int, limit int64) (best Plan, bestCost float64, smallest int64) {
+	bestCost, smallest = -1, -1
+	if part > maxEntries {
+		return best, bestCost, smallest
+	}
+	most := min(maxWindows, maxEntries/max(part, 1))
+	for form := range 4 {
+		for group := 1; ; group = min(2*group, most) {
+			last := -1.0
+			for count := 11; count <= maxWindows; count++ {
+				p := Plan{Shape: shape, target: card, part: part, together: form&1 == 0, ahead: form&2 == 0, group: min(group, count)}
+				p.prepare(count)
+				if smallest < 0 || p.Bytes < smallest {
+					smallest = p.Bytes
+				}
+				if p.Bytes > limit || p.Points+p.slots+p.area > maxNumber {
+					continue
+				}
+				c := p.cost()
+				if bestCost < 0 || c < bestCost {
+					best, bestCost = p, c
+				}
+				// With more windows than the best number it gets worse; that steps of bits are uneven is worth some percent.
+				if last >= 0 && c > 1.1*last {
+					break
+				}
+				if last < 0 || c < last {
+					last = c
+				}
+			}
+			if group == most {
+				break
+			}
+		}
+	}
+	return best, bestCost, smallest
 }
 
 // prepare fills the plan for a number of windows.

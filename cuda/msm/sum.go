@@ -39,47 +39,69 @@ func (r *run) structWindows(windows []window, low int) (w windowsStruct) {
 	return w
 }
 
-// sum carries a plan out and leaves the parts of the result in r.result.
-func (m *Summer) sum(ctx context.Context, s *driver.Stream, p *Plan, in Input, scratch driver.Ptr) ([]total, error) {
+// begin checks the plan and the scratch memory.
+func (m *Summer) begin(p *Plan, scratch driver.Ptr) (*run, error) {
 	const op = "msm.Sum"
-	r := &run{Summer: m, Plan: *p, ctx: ctx, stream: s, in: in, scratch: scratch}
 	if p.target != m.card {
 		return nil, status.New(status.Internal, op, "plan", fmt.Sprintf("one for %+v", m.card), fmt.Sprintf("%+v", p.target))
 	}
 	if scratch%alignment != 0 {
 		return nil, status.New(status.Internal, op, "scratch", fmt.Sprintf("an address that is a multiple of %d", alignment), fmt.Sprintf("%#x", scratch))
 	}
+	return &run{Summer: m, Plan: *p, scratch: scratch}, nil
+}
+
+// add adds an input to what is under way.
+func (r *run) add(ctx context.Context, s *driver.Stream, in Input) error {
+	const op = "msm.Sum"
+	if r.added++; r.added > max(1, r.Pieces) {
+		return status.New(status.Internal, op, "input", fmt.Sprintf("at most %d, as planned", max(1, r.Pieces)), fmt.Sprintf("number %d", r.added))
+	}
+	r.ctx, r.stream, r.in = ctx, s, in
+	if r.added == 1 && r.merges() {
+		// The area's last slots are infinity, for buckets that get nothing in a part.
+		each := 2 * r.Curve.elementBytes()
+		if err := s.Fill32(r.at(r.Plan.at.pool).Add(each*int64(r.slots+r.area-32)), 0, 32*each/4); err != nil {
+			return err
+		}
+	}
 	count := in.Count
-	r.scalars = in.Scalars
-	if p.listed() {
-		err := s.Fill32(r.at(p.at.control), 0, controlWords)
+	if r.listed() {
+		err := s.Fill32(r.at(r.Plan.at.control), 0, controlWords)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if count, err = r.choose(); err != nil {
-			return nil, err
+			return err
 		}
-	} else if len(in.Sections) > 0 || count < 0 || count > p.Scalars {
-		return nil, status.New(status.Internal, op, "input", fmt.Sprintf("at most %d scalars and no sections, as planned", p.Scalars), fmt.Sprintf("%d and %d", count, len(in.Sections)))
+	} else if len(in.Sections) > 0 || count < 0 || count > r.Scalars {
+		return status.New(status.Internal, op, "input", fmt.Sprintf("at most %d scalars and no sections, as planned", r.Scalars), fmt.Sprintf("%d and %d", count, len(in.Sections)))
 	}
 	if count == 0 {
-		return r.result, r.onesAlone()
+		return r.onesAlone()
 	}
 	for from := 0; from < count; from += r.part {
 		r.n = min(r.part, count-from)
 		r.points, r.index, r.choice = in.Points, 0, 0
 		r.scalars = in.Scalars
-		if p.listed() {
-			r.index, r.choice = r.at(p.at.fieldPoints).Add(int64(from)*4), r.at(p.at.fieldScalars).Add(int64(from)*4)
+		if r.listed() {
+			r.index, r.choice = r.at(r.Plan.at.fieldPoints).Add(int64(from)*4), r.at(r.Plan.at.fieldScalars).Add(int64(from)*4)
 			r.scalars = r.base()
 		} else {
-			r.points, r.scalars = in.Points.Add(int64(from)*p.Curve.PointBytes()), in.Scalars.Add(int64(from)*32)
+			r.points, r.scalars = in.Points.Add(int64(from)*r.Curve.PointBytes()), in.Scalars.Add(int64(from)*32)
 		}
 		if err := r.sumPart(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return r.result, nil
+	return nil
+}
+
+// end folds what is left in the area and returns the parts of the result.
+func (r *run) end(ctx context.Context, s *driver.Stream) ([]total, error) {
+	r.ctx, r.stream = ctx, s
+	err := r.fold()
+	return r.result, err
 }
 
 // base is the lowest address of sections' scalars, from which their places are counted.
@@ -162,7 +184,7 @@ func (r *run) onesAlone() error {
 	if err := r.rounds(1, r.ones, nil); err != nil {
 		return err
 	}
-	if err := r.collectOnes(0); err != nil {
+	if err := r.gatherOnes(0); err != nil || r.together {
 		return err
 	}
 	return r.fold()
@@ -192,12 +214,13 @@ func (r *run) sumPart() error {
 		if err := r.sumGroup(g, ones); err != nil {
 			return err
 		}
-		if !r.together || i == len(all)-1 {
+		if !r.together {
 			if err := r.fold(); err != nil {
 				return err
 			}
 		}
 	}
+	r.gathered = r.together
 	return nil
 }
 
@@ -243,15 +266,11 @@ func (r *run) sumGroup(g *windowGroup, ones int) error {
 	if err := r.rounds(buckets, ones, perRound[:]); err != nil {
 		return err
 	}
-	bucket := 0
-	for i := range g.windows {
-		if err := r.collect(&g.windows[i], bucket); err != nil {
-			return err
-		}
-		bucket += g.windows[i].partitions(g.low) << g.low
+	if err := r.gather(g); err != nil {
+		return err
 	}
 	if ones > 0 {
-		if err := r.collectOnes(g.buckets); err != nil {
+		if err := r.gatherOnes(g.buckets); err != nil {
 			return err
 		}
 	}
@@ -304,7 +323,11 @@ func (r *run) addPairs(count, slot int, first bool) error {
 	waves := (count + r.wave()*maxSteps - 1) / (r.wave() * maxSteps)
 	steps := (count + r.wave()*waves - 1) / (r.wave() * waves)
 	threads := roundUp((count+steps-1)/steps, block)
-	status.Check(count <= r.pairs && threads <= r.threads && slot+count <= r.slots, "msm.Sum", "a round within the plan's bounds")
+	end := r.slots // a round's slots, or the area's
+	if slot >= r.slots {
+		end += r.area
+	}
+	status.Check(count <= r.pairs && threads <= r.threads && slot+count <= end, "msm.Sum", "a round within the plan's bounds")
 	r.additions += int64(count)
 	share := 1
 	for share < maxShare && threads/share > r.target.SMs*256 {

@@ -23,7 +23,7 @@ type Summer struct {
 
 type sortKernels struct {
 	countWords, writeLists, setOnes, writeDigits, countPartitions, scanRows, scatterEntries, scatterEven, sortPartition,
-	countLarge, scanLarge, scatterLarge, nextPairs, largePairs, foldPairs driver.Kernel
+	countLarge, scanLarge, scatterLarge, nextPairs, largePairs, mergePairs, foldPairs driver.Kernel
 }
 
 type treeKernels struct {
@@ -45,7 +45,8 @@ func New(device *driver.Device, find func(name string) (driver.Kernel, error)) (
 		"count_words": &m.sort.countWords, "write_lists": &m.sort.writeLists, "set_ones": &m.sort.setOnes, "write_digits": &m.sort.writeDigits,
 		"count_partitions": &m.sort.countPartitions, "scan_rows": &m.sort.scanRows, "scatter_entries": &m.sort.scatterEntries, "scatter_even": &m.sort.scatterEven,
 		"sort_partition": &m.sort.sortPartition, "count_large": &m.sort.countLarge, "scan_large": &m.sort.scanLarge,
-		"scatter_large": &m.sort.scatterLarge, "next_pairs": &m.sort.nextPairs, "large_pairs": &m.sort.largePairs, "fold_pairs": &m.sort.foldPairs,
+		"scatter_large": &m.sort.scatterLarge, "next_pairs": &m.sort.nextPairs, "large_pairs": &m.sort.largePairs, "merge_pairs": &m.sort.mergePairs,
+		"fold_pairs": &m.sort.foldPairs,
 	}
 	for c := range curveCount {
 		t := &m.tree[c]
@@ -83,7 +84,7 @@ func New(device *driver.Device, find func(name string) (driver.Kernel, error)) (
 func (m *Summer) Kernels() []driver.Kernel {
 	k := &m.sort
 	all := []driver.Kernel{k.countWords, k.writeLists, k.setOnes, k.writeDigits, k.countPartitions, k.scanRows, k.scatterEntries, k.scatterEven, k.sortPartition,
-		k.countLarge, k.scanLarge, k.scatterLarge, k.nextPairs, k.largePairs, k.foldPairs}
+		k.countLarge, k.scanLarge, k.scatterLarge, k.nextPairs, k.largePairs, k.mergePairs, k.foldPairs}
 	for i := range m.tree {
 		t := &m.tree[i]
 		all = append(all, t.forward, t.invert, t.backward, t.collect, t.sumList)
@@ -134,6 +135,7 @@ type run struct {
 	scratch driver.Ptr
 	args    driver.Args
 
+	added  int // inputs
 	ones   int // found
 	result []total
 
@@ -144,14 +146,16 @@ type run struct {
 	scalars driver.Ptr
 	n       int
 
-	// Of the fold: where each window's buckets lie in the area.
-	taken   int // slots of it
-	pending []collected
+	// The area: where each window's buckets lie in it.
+	taken    int // slots of it
+	pending  []collected
+	gathered bool // it has all windows
+	haveOnes bool // and the sum of the ones
 }
 
 type collected struct {
-	window *window // nil: the ones
-	slot   int     // first
+	window *window
+	slot   int // first
 }
 
 // total is a window's part of the result, as a sum of points in xyzz, to be doubled.

@@ -85,5 +85,11 @@ extern "C" __global__ void __launch_bounds__(256) msm_large_pairs(uint2* pairs, 
 }
 SEALC2_KERNEL(msm_large_pairs);
 
+extern "C" __global__ void __launch_bounds__(256) msm_merge_pairs(Buckets buckets, uint32_t bucket, uint32_t bucket_count, uint32_t slots, uint32_t slot,
+                                                                  uint32_t infinity, uint2* pairs) {
+    merge_pairs(buckets, bucket, bucket_count, slots, slot, infinity, pairs);
+}
+SEALC2_KERNEL(msm_merge_pairs);
+
 extern "C" __global__ void __launch_bounds__(256) msm_fold_pairs(const Fold* folds, uint2* pairs) { fold_pairs(folds, pairs); }
 SEALC2_KERNEL(msm_fold_pairs);

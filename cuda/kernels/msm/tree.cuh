@@ -104,6 +104,16 @@ SEALC2_DEVICE void large_pairs(uint2* pairs, uint32_t capacity, const Large* lar
     }
 }
 
+// merge_pairs writes pairs of slots with numbers from `slot` on and the sums of buckets; infinity is the number of a slot
+// that is. `slots` pairs are written, those behind the last bucket's with infinity too.
+SEALC2_DEVICE void merge_pairs(Buckets buckets, uint32_t bucket, uint32_t bucket_count, uint32_t slots, uint32_t slot, uint32_t infinity, uint2* pairs) {
+    for (uint32_t b = blockIdx.x * blockDim.x + threadIdx.x; b < slots; b += gridDim.x * blockDim.x) {
+        uint32_t number = none;
+        if (b < bucket_count) number = buckets.count[bucket + b] > 0 ? buckets.first[bucket + b] : buckets.odd[bucket + b];
+        pairs[b] = make_uint2(slot + b, number == none ? infinity : number);
+    }
+}
+
 // What a suspect pair turns out to be.
 constexpr uint32_t pair_ordinary = 0, pair_first = 1, pair_second = 2, pair_cancels = 3, pair_doubles = 4;
 

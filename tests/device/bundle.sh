@@ -21,7 +21,7 @@ fi
 make --no-print-directory BUILD="$out/lib" ${ARCHS+CUDA_ARCHS="$ARCHS"} ${PTX+CUDA_PTX="$PTX"} lib
 strip "$out/lib/libsealc2.so"
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$out/bin/sealc2" ./bindings/cli
-for package in cuda cuda/{driver,kernels,ntt,rows,msm,points,setup} engine; do
+for package in cuda cuda/{driver,kernels,ntt,rows,msm,points,setup,kinds} engine; do
   mkdir -p "$out/$package"
   CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$out/bin/$(basename "$package").test" "./$package"
 done

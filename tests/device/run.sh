@@ -99,6 +99,15 @@ sanitized() {
   printf '%-9s %-8s %-26s %4d s  %s\n' "$tool" "$name" "$result" $((SECONDS - begin)) "$(grep -E 'SUMMARY' "$log" | tr -d '=' | head -n 1)"
   [ "$result" = ok ] || { grep -vE '^(=== RUN|=== CONT|=== PAUSE|    --- PASS)' "$log" | head -n 40; return 1; }
 }
+# canary TOOL: it must report a fault of its kind, or its silence elsewhere says nothing.
+canary() {
+  local log=$STATE/sanitize/$1-canary.log result=ok
+  (cd "$root/cuda/kernels" && SEALC2_TEST_CANARY=$1 timeout -k 2 60 "$sanitizer" --tool "$1" --report-api-errors no --error-exitcode 9 --print-limit 3 \
+    "$root/bin/kernels.test" -test.short -test.run '^TestCanary$') >"$log" 2>&1 && result="FAILED (a clean exit)"
+  grep -qE 'SUMMARY: [1-9]' "$log" || result="FAILED (the planted fault is not reported)"
+  printf '%-9s %-8s %-26s         %s\n' "$1" canary "$result" "$(grep -E 'SUMMARY' "$log" | tr -d '=' | head -n 1)"
+  [ "$result" = ok ]
+}
 sanitize() {
   [ -n "$sanitizer" ] || { echo "compute-sanitizer is not on PATH"; return 1; }
   mkdir -p "$STATE/sanitize"
@@ -107,6 +116,7 @@ sanitize() {
     for unit in ${UNITS:-kernels ntt rows msm points setup kinds}; do
       sanitized "$tool" "$unit" "cuda/$unit" -test.short -test.skip 'Sector|Tuning' & pids+=($!)
     done
+    canary "$tool" & pids+=($!)
     sanitized "$tool" cuda cuda -test.run 'TestProve_EqualsReference/tiny-1024/bits=true,vectors=false' & pids+=($!)
   done
   all "${pids[@]}"

@@ -160,6 +160,57 @@ func TestTransforms_Full(t *testing.T) {
 	checkQuotient(t, largeLog, h, polynomials[0], polynomials[1], polynomials[2], &x)
 }
 
+// Goal: at 2^27 and 2^28 a compact table gives the quotient of a full one, bit for bit; and at 2^27 the host's help does not change it.
+func TestQuotient_Full(t *testing.T) {
+	kerneltest.NeedCard(t)
+	for log := largeLog; log <= MaxLog; log++ {
+		t.Run(fmt.Sprint(log), func(t *testing.T) { compareForms(t, log, log == largeLog) })
+	}
+}
+
+func compareForms(t *testing.T, log int, hosted bool) {
+	s := kerneltest.Stream(t)
+	bytes := int64(elementBytes) << log
+	var rows, out [3]driver.Ptr
+	rows[0] = kerneltest.Put(t, parallelVector(t, 0, 1<<log))
+	for i := range rows {
+		out[i] = kerneltest.Memory(t, bytes)
+		if i == 0 {
+			continue
+		}
+		rows[i] = kerneltest.Memory(t, bytes) // the first, turned
+		turn := bytes / 4 * int64(i)
+		if err := errors.Join(s.CopyDevice(rows[i], rows[0].Add(turn), bytes-turn), s.CopyDevice(rows[i].Add(bytes-turn), rows[0], turn)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want []fr.Element
+	compare := func(what string, v driver.Ptr, err error) {
+		t.Helper()
+		if err = errors.Join(err, s.Synchronize(context.Background())); err != nil {
+			t.Fatal(err)
+		}
+		got := kerneltest.Get[fr.Element](t, v, 1<<log)
+		if want == nil {
+			want = got
+		} else if !slices.Equal(got, want) {
+			t.Fatalf("%s: another quotient", what)
+		}
+	}
+	for _, f := range forms {
+		tr := newTransforms(t, s, log, f)
+		var err error
+		for i := range rows {
+			err = errors.Join(err, s.CopyDevice(out[i], rows[i], bytes))
+		}
+		compare(string(f), out[1], errors.Join(err, tr.Quotient(s, out[0], out[1], out[2], log)))
+		if hosted && f == compact {
+			h := newHosted(t, tr, Queues{kerneltest.Stream(t), s, kerneltest.Stream(t)}, log)
+			compare("hosted", h.vector, h.run(rows[0], rows[1], rows[2]))
+		}
+	}
+}
+
 // transformCost counts multiplications and bytes of one transform of 2^log elements.
 func transformCost(log int, coset bool) (w kerneltest.Work) {
 	n := float64(uint64(1) << log)
@@ -170,51 +221,70 @@ func transformCost(log int, coset bool) (w kerneltest.Work) {
 	return w
 }
 
-// BenchmarkTransforms times one transform each way and the quotient at 2^27.
+// BenchmarkTransforms times one transform each way and the quotient at 2^27, with either table, and the hosted quotient.
 func BenchmarkTransforms(b *testing.B) {
 	kerneltest.NeedCard(b)
 	s := kerneltest.Stream(b)
-	tr := newTransforms(b, s, largeLog, full)
-	n := int64(1) << largeLog
 	var v [3]driver.Ptr
 	for i := range v {
-		v[i] = kerneltest.Put(b, parallelVector(b, uint64(i), int(n)))
+		v[i] = kerneltest.Put(b, parallelVector(b, uint64(i), 1<<largeLog))
 	}
+	plain, coset := transformCost(largeLog, false), transformCost(largeLog, true)
+	// One multiplication for the product, two for the scales, and the other factor and c read.
+	quotient := kerneltest.Work{
+		Multiplications: 3*(plain.Multiplications+coset.Multiplications) + 3<<largeLog,
+		Bytes:           3*(plain.Bytes+coset.Bytes) + 2*elementBytes<<largeLog,
+	}
+	for _, f := range forms {
+		tr := newTransforms(b, s, largeLog, f)
+		b.Run(string(f), func(b *testing.B) {
+			benchmarkPasses(b, s, tr, v[0])
+			b.Run("quotient", func(b *testing.B) {
+				kerneltest.Timed(b, s, quotient, func() error { return tr.Quotient(s, v[0], v[1], v[2], largeLog) })
+			})
+		})
+	}
+	h := newHosted(b, newTransforms(b, s, largeLog, compact), Queues{kerneltest.Stream(b), s, kerneltest.Stream(b)}, largeLog)
+	for _, step := range []struct {
+		name string
+		f    func() error
+	}{
+		{"all", func() error { return errors.Join(h.TakeC(), h.TakeA(), h.Finish()) }},
+		{"take c", h.TakeC},
+		{"take c and a", func() error { return errors.Join(h.TakeC(), h.TakeA()) }},
+	} {
+		b.Run("hosted/"+step.name, func(b *testing.B) { kerneltest.Timed(b, s, quotient, step.f) })
+	}
+}
+
+// benchmarkPasses times transforms in v, and their passes.
+func benchmarkPasses(b *testing.B, s *driver.Stream, tr *Transforms, v driver.Ptr) {
+	const n = 1 << largeLog
 	for _, coset := range []bool{false, true} {
 		w := transformCost(largeLog, coset)
 		b.Run(fmt.Sprintf("forward/coset=%v", coset), func(b *testing.B) {
-			kerneltest.Timed(b, s, w, func() error { return tr.Forward(s, v[0], largeLog, coset) })
+			kerneltest.Timed(b, s, w, func() error { return tr.Forward(s, v, largeLog, coset) })
 		})
 		w.Multiplications += float64(n) // by 1/n
 		b.Run(fmt.Sprintf("inverse/coset=%v", coset), func(b *testing.B) {
-			kerneltest.Timed(b, s, w, func() error { return tr.Inverse(s, v[0], largeLog, coset) })
+			kerneltest.Timed(b, s, w, func() error { return tr.Inverse(s, v, largeLog, coset) })
 		})
 	}
-	for i, p := range passesOf(largeLog) {
-		levels := tileLog - p.columns
-		w := kerneltest.Work{Multiplications: float64(n) / 2 * float64(levels), Bytes: float64(n * 2 * elementBytes)}
-		b.Run(fmt.Sprintf("forward/pass=%d,levels=%d", i, levels), func(b *testing.B) {
-			kerneltest.Timed(b, s, w, func() error { return tr.forwardPasses(s, v[0], []pass{p}, true, 0) })
+	for i, p := range tr.passes[largeLog] {
+		w := kerneltest.Work{Multiplications: n / 2 * float64(p.levels()), Bytes: n * 2 * elementBytes}
+		b.Run(fmt.Sprintf("forward/pass=%d,levels=%d", i, p.levels()), func(b *testing.B) {
+			kerneltest.Timed(b, s, w, func() error { return tr.forwardPasses(s, v, []pass{p}, true, 0) })
 		})
-		b.Run(fmt.Sprintf("inverse/pass=%d,levels=%d", i, levels), func(b *testing.B) {
-			kerneltest.Timed(b, s, w, func() error { return tr.inversePasses(s, v[0], []pass{p}, true, &finish{}) })
+		b.Run(fmt.Sprintf("inverse/pass=%d,levels=%d", i, p.levels()), func(b *testing.B) {
+			kerneltest.Timed(b, s, w, func() error { return tr.inversePasses(s, v, []pass{p}, true, &finish{}) })
 		})
 	}
 	b.Run("natural", func(b *testing.B) {
 		w := transformCost(largeLog, false)
-		kerneltest.Timed(b, s, w, func() error { return tr.naturalPasses(s, v[0], largeLog, &finish{}) })
+		kerneltest.Timed(b, s, w, func() error { return tr.naturalPasses(s, v, largeLog, &finish{}) })
 	})
 	b.Run(fmt.Sprintf("natural/first,levels=%d", naturalLevels), func(b *testing.B) {
-		w := kerneltest.Work{Multiplications: float64(n) / 2 * naturalLevels, Bytes: float64(n * 2 * elementBytes)}
-		kerneltest.Timed(b, s, w, func() error { return tr.naturalFirst(s, v[0], largeLog) })
-	})
-	plain, coset := transformCost(largeLog, false), transformCost(largeLog, true)
-	b.Run("quotient", func(b *testing.B) {
-		// One multiplication for the product, two for the scales, and the other factor and c read.
-		w := kerneltest.Work{
-			Multiplications: 3*(plain.Multiplications+coset.Multiplications) + 3*float64(n),
-			Bytes:           3*(plain.Bytes+coset.Bytes) + float64(2*n*elementBytes),
-		}
-		kerneltest.Timed(b, s, w, func() error { return tr.Quotient(s, v[0], v[1], v[2], largeLog) })
+		w := kerneltest.Work{Multiplications: n / 2 * naturalLevels, Bytes: n * 2 * elementBytes}
+		kerneltest.Timed(b, s, w, func() error { return tr.naturalFirst(s, v, largeLog) })
 	})
 }

@@ -15,8 +15,8 @@ ntt_fill_roots(FrRoot* roots, const Fr* low, const Fr* high, uint32_t low_log, u
 SEALC2_KERNEL(ntt_fill_roots);
 
 // A pass of a forward transform. The last gives reduced values, multiplied by other's where that is not null.
-template <bool shifted> SEALC2_DEVICE void ntt_forward_pass(Fr* v, const NttPass& pass, const FrRoot* roots, const Fr* other, const NttShift& shift) {
-    SEALC2_SHARED(uint4, shared);
+template <bool shifted>
+SEALC2_DEVICE void ntt_forward_pass(uint4* shared, Fr* v, const NttPass& pass, const FrRoot* roots, const Fr* other, const NttShift& shift) {
     const NttBlock block(shared, pass, blockIdx.x);
     Fr x[8];
     block.load(x, v, ntt_top);
@@ -33,12 +33,18 @@ template <bool shifted> SEALC2_DEVICE void ntt_forward_pass(Fr* v, const NttPass
 }
 
 extern "C" __global__ void __launch_bounds__(ntt_threads, ntt_blocks)
-ntt_forward(Fr* v, NttPass pass, const FrRoot* roots, const Fr* other) { ntt_forward_pass<false>(v, pass, roots, other, NttShift{}); }
+ntt_forward(Fr* v, NttPass pass, const FrRoot* roots, const Fr* other) {
+    SEALC2_SHARED(uint4, shared);
+    ntt_forward_pass<false>(shared, v, pass, roots, other, NttShift{});
+}
 SEALC2_KERNEL(ntt_forward);
 
 // The pass below the cut.
 extern "C" __global__ void __launch_bounds__(ntt_threads, ntt_blocks)
-ntt_forward_shifted(Fr* v, NttPass pass, const FrRoot* roots, const Fr* other, NttShift shift) { ntt_forward_pass<true>(v, pass, roots, other, shift); }
+ntt_forward_shifted(Fr* v, NttPass pass, const FrRoot* roots, const Fr* other, NttShift shift) {
+    SEALC2_SHARED(uint4, shared);
+    ntt_forward_pass<true>(shared, v, pass, roots, other, shift);
+}
 SEALC2_KERNEL(ntt_forward_shifted);
 
 // A pass of an inverse transform, and what finishes it: only what is scaled is reduced.

@@ -47,7 +47,7 @@ type app struct {
 	threads int
 	memory  string
 	gpuMem  string
-	device  choice
+	device  device
 	level   choice
 }
 
@@ -247,7 +247,7 @@ func (a *app) root() *cobra.Command {
 		}
 		a.write(helpJSON{what + "\n\n" + c.UsageString()})
 	})
-	a.device = choice{value: "auto", legal: []string{"cpu", "cuda", "auto"}}
+	a.device = device{"auto"}
 	a.level = choice{value: "warn", legal: logLevels}
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", a.json, "write one JSON object to stdout, errors included")

@@ -39,6 +39,24 @@ func (c *choice) Set(text string) error {
 	return nil
 }
 
+// device is the --device flag: what an engine.Config's Device is, except empty. Which GPUs there are, the engine finds out.
+type device struct{ value string }
+
+var _ pflag.Value = (*device)(nil)
+
+func (d *device) String() string { return d.value }
+
+func (d *device) Type() string { return "cpu|cuda|cuda:N|auto" }
+
+func (d *device) Set(text string) error {
+	text = strings.ToLower(text)
+	if !slices.Contains([]string{"cpu", "cuda", "auto"}, text) && !(strings.HasPrefix(text, "cuda:") && len(text) > len("cuda:")) {
+		return errors.New("one of cpu, cuda, cuda: and a number, auto")
+	}
+	d.value = text
+	return nil
+}
+
 // miner is the --miner flag.
 type miner struct {
 	id  [32]byte

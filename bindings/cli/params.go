@@ -44,9 +44,10 @@ type checkFile struct {
 // checkPoints is how the points were checked.
 type checkPoints struct {
 	Points    int64   `json:"points"`
-	Exact     bool    `json:"exact"`  // the order of every point on its own
-	Rounds    int     `json:"rounds"` // of random bucket sums, where not exact
-	Cached    bool    `json:"cached"` // the same state of the file has passed before
+	Exact     bool    `json:"exact"`           // the order of every point on its own
+	Rounds    int     `json:"rounds"`          // of random bucket sums, where not exact
+	Cached    bool    `json:"cached"`          // the same state of the file has passed before
+	Device    string  `json:"device,omitzero"` // where they were checked, unless cached
 	ElapsedMs float64 `json:"elapsed_ms"`
 }
 
@@ -55,7 +56,7 @@ func (a *app) paramsCommand() *cobra.Command {
 	shape := shapeChoice()
 	var digest, again bool
 	check := &cobra.Command{
-		Use:   "check FILE|DIR [--shape SHAPE] [--digest] [--again]",
+		Use:   "check FILE|DIR [--shape SHAPE] [--digest] [--again] [--device cpu|cuda|cuda:N|auto]",
 		Short: "Check parameter files: layout, keys, every point",
 		Long: "Checks a .params or .vk file, or all of them in a folder: sizes and counts, every point on its curve and\n" +
 			"in its group, the key of a .params file against its .vk file, and whether the key is a public production\n" +
@@ -75,7 +76,12 @@ func (a *app) paramsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			k := &checker{app: a, digest: digest, threads: limits.Threads}
+			config, err := a.config()
+			if err != nil {
+				return err
+			}
+			k := &checker{app: a, digest: digest, threads: limits.Threads, points: engine.NewPointChecker(config)}
+			defer k.points.Close()
 			if !again {
 				k.verdicts = params.NewVerdicts(a.cacheDir())
 			}
@@ -107,6 +113,7 @@ func (a *app) paramsCommand() *cobra.Command {
 	check.Flags().Var(&shape, "shape", "circuit that the keys must be of")
 	check.Flags().BoolVar(&digest, "digest", false, "hash whole files")
 	check.Flags().BoolVar(&again, "again", false, "check points also where the same file passed before")
+	check.Flags().Var(&a.device, "device", "where to check points")
 	return group("params", "Look at parameter files", check)
 }
 
@@ -131,7 +138,7 @@ func (r *checkJSON) text(w io.Writer) {
 		case f.Points.Cached:
 			fmt.Fprintf(w, "  %d points, checked before; the file has not changed since\n", f.Points.Points)
 		default:
-			fmt.Fprintf(w, "  %d points checked in %.1f s\n", f.Points.Points, f.Points.ElapsedMs/1000)
+			fmt.Fprintf(w, "  %d points checked in %.1f s on %s\n", f.Points.Points, f.Points.ElapsedMs/1000, f.Points.Device)
 		}
 		if f.Digests != nil {
 			fmt.Fprintf(w, "  sha256 %s\n  blake2b-512, first 16 bytes %s\n", f.Digests.ParamsFile.SHA256, f.Digests.ParamsFile.Blake2b512First16)
@@ -145,6 +152,7 @@ type checker struct {
 	shape   *porep.Shape // nil: by the file's name
 	digest  bool
 	threads int
+	points  *engine.PointChecker
 	// verdicts remembers what passed; nil checks everything.
 	verdicts *params.Verdicts
 }
@@ -298,11 +306,14 @@ func (k *checker) set(ctx context.Context, out *checkFile, f *params.File, set p
 	report := func(stage string) func(float64) {
 		return func(done float64) { k.app.con.progress(engine.Progress{Partition: -1, Stage: stage, Done: done}) }
 	}
-	points, err := params.Check(ctx, f, params.CheckOptions{Threads: k.threads, Progress: report("points"), Verdicts: k.verdicts})
+	points, err := k.points.Check(ctx, f, params.CheckOptions{Threads: k.threads, Progress: report("points"), Verdicts: k.verdicts})
 	if err != nil {
 		return err
 	}
-	out.Points = &checkPoints{points.Points, points.Exact, points.Rounds, points.Cached, ms(points.Elapsed)}
+	out.Points = &checkPoints{points.Points, points.Exact, points.Rounds, points.Cached, "", ms(points.Elapsed)}
+	if !points.Cached {
+		out.Points.Device = k.points.Device()
+	}
 	if !k.digest {
 		return nil
 	}

@@ -191,7 +191,15 @@ func (d *Device) release(a *driver.Arena) error {
 	if a == nil || d.stuck {
 		return nil
 	}
-	return d.device.In(a.Close)
+	return d.twice(a.Close)
+}
+
+// twice gives something back on the device, and once more what the driver did not take the first time.
+func (d *Device) twice(give func() error) error {
+	if d.device.In(give) == nil {
+		return nil
+	}
+	return d.device.In(give)
 }
 
 // Close gives the device back, once no job is under way. It goes on after errors and returns them all. Closing twice is
@@ -201,8 +209,7 @@ func (d *Device) Close() (err error) {
 	if d.stuck {
 		return nil
 	}
-	var all []error
-	all = append(all, d.device.In(func() error {
+	err = d.twice(func() error {
 		var all []error
 		for _, e := range d.events {
 			all = append(all, e.Close())
@@ -221,8 +228,8 @@ func (d *Device) Close() (err error) {
 			all = append(all, d.library.Close())
 		}
 		return errors.Join(all...)
-	}))
-	return errors.Join(append(all, d.device.Close())...)
+	})
+	return errors.Join(err, d.device.Close())
 }
 
 // place is where a point stands among the blocks of one group, one after the other.

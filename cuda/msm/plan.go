@@ -340,6 +340,7 @@ const (
 	roundNs   = 120e3
 	groupNs   = 150e3
 	rescanNs  = 0.02 // reading a scalar again for the digits of another group
+	emptyAdds = 4    // additions that the merging of an empty bucket is worth, since nearby threads wait for it
 	inverseNs = 1.1  // share of a round's time that small rounds take, of wave additions
 )
 
@@ -375,15 +376,15 @@ func (p *Plan) partCost(scalars int, merged bool) float64 {
 		rounds := 0.0
 		for i := range g.windows {
 			w := &g.windows[i]
-			full := max(1, min(float64(w.buckets), n))
+			full := float64(w.buckets) * -math.Expm1(-n/float64(w.buckets)) // buckets with points
 			sum += max(0, n-full)*add + n*entryNs + float64(w.padded)*bucketNs
 			if merged {
-				sum += float64(w.padded) * add
+				sum += (full + (float64(w.padded)-full)*emptyAdds) * add
 			}
 			if !p.together {
 				sum += 2 * float64(w.padded) * add
 			}
-			rounds = max(rounds, float64(bits.Len(uint(n/full)))+1)
+			rounds = max(rounds, float64(bits.Len(uint(n/max(1, full))))+1)
 		}
 		if merged {
 			rounds++

@@ -230,7 +230,7 @@ func usage(where, want, got string) error {
 func (a *app) root() *cobra.Command {
 	root := group("sealc2", "Groth16 proofs for sealed Filecoin sectors",
 		a.circuitCommand(), a.witnessCommand(), a.synthCommand(), a.setupCommand(), a.proveCommand(), a.verifyCommand(),
-		a.serveCommand(), a.paramsCommand(), a.versionCommand())
+		a.serveCommand(), a.paramsCommand(), a.benchCommand(), a.versionCommand())
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(helpCommand())
 	root.SilenceErrors, root.SilenceUsage = true, true

@@ -110,8 +110,8 @@ func TestUsage(t *testing.T) {
 		args string
 		want string // part of the text
 	}{
-		{"", "circuit, witness, synth, setup, prove, verify, serve, params, version"},
-		{"nonsense", "circuit, witness, synth, setup, prove, verify, serve, params, version"},
+		{"", "circuit, witness, synth, setup, prove, verify, serve, params, bench, version"},
+		{"nonsense", "circuit, witness, synth, setup, prove, verify, serve, params, bench, version"},
 		{"circuit", "digest"},
 		{"circuit nonsense", "want one of digest"},
 		{"circuit digest", `--shape`},

@@ -295,7 +295,7 @@ func TestPieces_Sum(t *testing.T) {
 			values = append(values, own...)
 		}
 		points := groupG1.pointsOf(rng, len(values), true)
-		compare(name, blockOf(t, sections), whole, points, values, max(64, len(values)/3))
+		compare(name, blockOf(t, sections), whole, points, values, max(64, len(values)/2))
 	}
 	n := 100
 	values, points := randomScalars(rng, n), groupG1.pointsOf(rng, n, true)

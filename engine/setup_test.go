@@ -12,9 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
 	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/cuda/kerneltest"
 	"github.com/sealc2/sealc2/cuda/sim"
+	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/params"
@@ -94,6 +97,42 @@ func TestSetup_OnGPU(t *testing.T) {
 			t.Errorf("%s: want %v\ngot %v", name, onCPU, onGPU)
 		}
 		f.Close()
+	}
+}
+
+// Goal: a block of several batches, each of several pieces, has the CPU's bytes. Method: a device with one multiprocessor, whose
+// batches are small.
+func TestSetup_Batches(t *testing.T) {
+	var rows []circuit.Constraint
+	one := []circuit.Term{{Key: circuit.AuxKey(0), Coeff: fr.One()}}
+	for range 1<<14 + 5 {
+		rows = append(rows, circuit.Constraint{A: one, B: one, C: one})
+	}
+	p, err := circuit.FromR1CS("squares", 1, []bool{true}, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := func() *SetupRequest {
+		return &SetupRequest{Text: "batches", Dir: t.TempDir(), BaseName: "x", WithoutDigests: true}
+	}
+	onCPU, err := setupProgram(t.Context(), &Config{Device: "cpu", Threads: 2}, p, "squares", request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	double := sim.New(sim.Config{Version: 13000, Kernels: kerneltest.Emulator(t), Devices: []sim.GPU{
+		{Name: "One", MemoryBytes: 8 << 30, Capability: 90, SMCount: 1, L2Bytes: 4 << 20},
+	}})
+	defer double.Close()
+	api, err := driver.New(double)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := setupProgram(t.Context(), &Config{Device: "cuda", HostBytes: 64 << 20, Threads: 2, gpus: onMachine(api, [][]byte{{1}})}, p, "squares", request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(fileBytes(t, got.ParamsPath), fileBytes(t, onCPU.ParamsPath)) {
+		t.Error("the files differ")
 	}
 }
 

@@ -54,6 +54,7 @@ const (
 	pairThreads       = 256
 	pairLimit         = 4096
 	invertThreads     = 32
+	invertRoom        = 128 // threads that invert, a multiprocessor, above which they share: a warp for each quarter
 	totalThreads      = 128
 	maxWindows        = 48
 	maxLowBits        = 11
@@ -337,8 +338,8 @@ var addNs = [curveCount]float64{0.27, 0.75}
 const (
 	entryNs   = 0.012
 	bucketNs  = 0.06
-	roundNs   = 120e3
-	groupNs   = 150e3
+	roundNs   = 85e3
+	groupNs   = 80e3
 	rescanNs  = 0.02 // reading a scalar again for the digits of another group
 	emptyAdds = 4    // additions that the merging of an empty bucket is worth, since nearby threads wait for it
 	inverseNs = 1.1  // share of a round's time that small rounds take, of wave additions

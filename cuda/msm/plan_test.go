@@ -110,3 +110,51 @@ func TestTuning(t *testing.T) {
 		}
 	}
 }
+
+// Goal: estimates are near what was measured, so that they can be compared with each other and with the time of an upload. Method:
+// medians of an H200, docs/kernels.md.
+func TestSeconds(t *testing.T) {
+	const domain, porep = 1<<27 - 1, 130169893
+	h := PlainBlock(domain)
+	for _, c := range []struct {
+		what     string
+		shape    Shape
+		limit    int64
+		ones     int
+		measured float64
+	}{
+		{"h", Shape{Points: domain, Scalars: domain}, 28 << 30, 0, 0.442},
+		{"h in 8 GiB", Shape{Points: domain, Scalars: domain}, 8 << 30, 0, 0.502},
+		{"h by 2^24 in 8 GiB", Shape{Pieces: 8}, 8 << 30, 0, 0.497},
+		{"h by 2^24 in 4 GiB", Shape{Pieces: 8}, 4 << 30, 0, 0.546},
+		{"h by 2^24 in 2 GiB", Shape{Pieces: 8}, 2 << 30, 0, 0.656},
+		{"h by 2^24 in 1 GiB", Shape{Pieces: 8}, 1 << 30, 0, 0.850},
+		{"g1 2^24", Shape{Points: 1 << 24, Scalars: 1 << 24}, 60 << 30, 0, 0.066},
+		{"g2 2^24", Shape{Curve: G2, Points: 1 << 24, Scalars: 1 << 24}, 60 << 30, 0, 0.183},
+		{"l", Shape{Points: porep, Scalars: 1696676, Ones: porep, Variables: porep}, 60 << 30, 64239227, 0.0294},
+		{"b_g2", Shape{Curve: G2, Points: 33123280, Scalars: 430922, Ones: 33123280, Variables: porep}, 60 << 30, 16343864, 0.0254},
+	} {
+		pieces, err := h.Pieces((domain + max(1, c.shape.Pieces) - 1) / max(1, c.shape.Pieces))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shape := c.shape
+		if shape.Points == 0 {
+			shape = ShapeOf(G1, pieces)
+			shape.Pieces = len(pieces)
+		}
+		p, err := PlanFor(shape, h200, c.limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := float64(max(1, shape.Pieces)) * p.Seconds(shape.Scalars, c.ones)
+		if got < 0.8*c.measured || got > 1.2*c.measured {
+			t.Errorf("%s: want about %.4f s, got %.4f; plan %s", c.what, c.measured, got, &p)
+		}
+		other := h200
+		other.SMs /= 2
+		if p.target = other; p.Seconds(shape.Scalars, c.ones) <= got/float64(max(1, shape.Pieces)) {
+			t.Errorf("%s: want more on half a card", c.what)
+		}
+	}
+}

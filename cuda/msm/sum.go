@@ -330,7 +330,7 @@ func (r *run) addPairs(count, slot int, first bool) error {
 	status.Check(count <= r.pairs && threads <= r.threads && slot+count <= end, "msm.Sum", "a round within the plan's bounds")
 	r.additions += int64(count)
 	share := 1
-	for share < maxShare && threads/share > r.target.SMs*256 {
+	for share < maxShare && threads/share > r.target.SMs*invertRoom {
 		share *= 2
 	}
 	pool, pairs, prefixes, totals, kept := r.at(at.pool), r.at(at.pairs), r.at(at.prefixes), r.at(at.totals), r.at(at.kept)

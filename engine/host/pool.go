@@ -290,26 +290,28 @@ func (t *Topology) seats(threads, near int) []seat {
 func (t *Topology) near(number int) (order []*Node, known bool) {
 	var distances []int
 	for i := range t.Nodes {
-		n := &t.Nodes[i]
-		if !n.CPUs.Empty() {
-			order = append(order, n)
-		}
-		if number >= 0 && n.Number == number {
+		if n := &t.Nodes[i]; number >= 0 && n.Number == number {
 			known, distances = true, n.Distances
 		}
 	}
-	if known {
-		far := func(n *Node) int {
-			at := slices.IndexFunc(t.Nodes, func(m Node) bool { return m.Number == n.Number })
-			switch {
-			case n.Number == number:
-				return 0
-			case at < len(distances):
-				return distances[at]
-			}
-			return 255
+	far := map[*Node]int{}
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		if n.CPUs.Empty() {
+			continue
 		}
-		slices.SortStableFunc(order, func(a, b *Node) int { return far(a) - far(b) })
+		order = append(order, n)
+		switch {
+		case n.Number == number:
+			far[n] = -1
+		case i < len(distances):
+			far[n] = distances[i]
+		default:
+			far[n] = 255
+		}
+	}
+	if known {
+		slices.SortStableFunc(order, func(a, b *Node) int { return far[a] - far[b] })
 	}
 	return order, known
 }

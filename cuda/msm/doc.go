@@ -8,6 +8,7 @@
 // cuda/kernels/msm. Any values work, in about the same time whatever their distribution.
 //
 // Nothing is allocated on the device: PlanFor says how many bytes of scratch a sum takes, and fits it to a limit by
-// taking fewer windows at once, or the points in parts. It refuses what cannot be made to fit, with both numbers. Points
+// taking fewer windows at once, or the points in parts. It refuses what cannot be made to fit, with both numbers. Points that
+// a device cannot hold come up in pieces (Block, Piece), which are summed each for itself or as one sum (Running). Points
 // must be of order r or infinity (x = y = 0); others give a wrong sum, not a fault.
 package msm

@@ -96,10 +96,14 @@ func (p *writing) through() {
 // them, since the pieces are the source's memory.
 const pieceQueue = 16
 
-// newPieceWriter starts the goroutines: up to threads that write, and one for each hash.
+// pieceWriters is how many goroutines write at most: file systems of one machine let one at a time into a file anyway, those of
+// several do not.
+const pieceWriters = 4
+
+// newPieceWriter starts the goroutines: those that write, and one for each hash.
 func newPieceWriter(file *setupFile, threads int) *pieceWriter {
 	w := &pieceWriter{file: file, writes: make(chan *writing, pieceQueue)}
-	for range max(1, min(threads, pieceQueue)) {
+	for range max(1, min(threads, pieceWriters)) {
 		w.start(w.writes, func(p *writing) error {
 			if _, err := file.file.WriteAt(p.data, p.offset); err != nil {
 				return fileError(file.path, err)

@@ -409,18 +409,26 @@ func (t *Transforms) inversePasses(s *driver.Stream, v driver.Ptr, list []pass, 
 
 // naturalPasses is inversePasses for values on the domain in natural order.
 func (t *Transforms) naturalPasses(s *driver.Stream, v driver.Ptr, log int, f *finish) error {
-	list := t.natural[log]
-	if log >= tileLog {
-		list = list[:len(list)-1]
-		if err := t.naturalFirst(s, v, log); err != nil {
-			return err
-		}
+	if err := t.naturalFirst(s, v, log); err != nil {
+		return err
 	}
-	return t.inversePasses(s, v, list, false, f)
+	return t.inversePasses(s, v, t.naturalRest(log), false, f)
 }
 
-// naturalFirst queues the first of those passes for transforms that are not smaller than a tile.
+// naturalRest is the passes of those that follow naturalFirst.
+func (t *Transforms) naturalRest(log int) []pass {
+	list := t.natural[log]
+	if log < tileLog {
+		return list
+	}
+	return list[:len(list)-1]
+}
+
+// naturalFirst queues the first of those passes, which transforms smaller than a tile do not have.
 func (t *Transforms) naturalFirst(s *driver.Stream, v driver.Ptr, log int) error {
+	if log < tileLog {
+		return nil
+	}
 	list := t.natural[log]
 	t.begin(v, list[len(list)-1], false)
 	return s.Launch(t.inverseNatural, driver.Dim{X: 1 << (log - tileLog)}, driver.Dim{X: 2 * tileThreads}, 2*sharedBytes, &t.args)

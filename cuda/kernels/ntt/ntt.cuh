@@ -69,6 +69,7 @@ struct NttPowers {
 
     // of is x, element j, times its factor, below 2r. All threads call it together.
     SEALC2_DEVICE Fr of(uint32_t j, const Fr& x) const {
+        if (j == 0) return mul_lazy(first, x);
         Fr f;
         SEALC2_UNROLL
         for (int i = 0; i < 8; i++) f.limb[i] = __shfl_sync(0xffffffffu, more.limb[i], j);

@@ -44,18 +44,20 @@ ntt() { go ntt cuda/ntt -test.v -test.skip Full; }
 rows() { go rows cuda/rows -test.v -test.skip Full; }
 msm() { go msm cuda/msm -test.v; }
 points() { go points cuda/points -test.v; }
-setup() { go setup cuda/setup -test.v; }
+setup() { go setup cuda/setup -test.v && go engine engine -test.v -test.run 'TestSetup_.*GPU'; }
 kinds() { go kinds cuda/kinds -test.v; }
 tiny() { go cuda cuda -test.v -test.run 'TestProve|TestLoad'; }
 
 # 2^27 elements and the rows of a 32 GiB sector, against the CPU.
 full() { go ntt cuda/ntt -test.v -test.run Full && go rows cuda/rows -test.v -test.run Full; }
 
-# Development parameters, whose bytes must be the reference's.
+# Development parameters made on the card, whose bytes must be the reference's.
 params() {
   local shape
+  printf '#!/bin/sh\nexec "%s/bin/sealc2" "$@" --device cuda\n' "$root" >"$STATE/sealc2"
+  chmod +x "$STATE/sealc2"
   for shape in 2KiB:porep-2k 16KiB:porep-16k 32KiB:porep-32k; do
-    case " ${SHAPES:-2KiB 16KiB 32KiB} " in *" ${shape%%:*} "*) (cd "$root" && tests/params.sh bin/sealc2 "${shape%%:*}" "${shape##*:}" "$SEALC2_PARAMS" any) || return 1 ;; esac
+    case " ${SHAPES:-2KiB 16KiB 32KiB} " in *" ${shape%%:*} "*) (cd "$root" && tests/params.sh "$STATE/sealc2" "${shape%%:*}" "${shape##*:}" "$SEALC2_PARAMS" any) || return 1 ;; esac
   done
 }
 

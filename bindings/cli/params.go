@@ -158,7 +158,7 @@ type checker struct {
 }
 
 // path checks a file, or all parameter files of a folder. Bad files are part of the result; an error says
-// that there was nothing to check, or that the run was cancelled.
+// that there was nothing to check, or that the run was cancelled or had no device.
 func (k *checker) path(ctx context.Context, path string) (*checkJSON, error) {
 	const op = "cli.ParamsCheck"
 	info, err := os.Stat(path)
@@ -182,8 +182,8 @@ func (k *checker) path(ctx context.Context, path string) (*checkJSON, error) {
 	for _, p := range paths {
 		f := checkFile{Path: p}
 		if err := k.file(ctx, &f); err != nil {
-			if status.KindOf(err) == status.Cancelled {
-				return nil, err
+			if kind := status.KindOf(err); kind == status.Cancelled || kind == status.NoDevice {
+				return nil, err // it says nothing about the file
 			}
 			f.Error = newErrorJSON(err, exitRefused)
 			if res.OK {

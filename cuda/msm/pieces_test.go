@@ -287,11 +287,17 @@ func TestPieces_Sum(t *testing.T) {
 			}
 			return kerneltest.Put(t, words)
 		}
+		var fields []fr.Element // in one piece of memory, as testSections has them
+		for i := range sections {
+			fields = append(fields, sections[i].scalars...)
+		}
+		at := kerneltest.Put(t, fields)
 		for i := range sections {
 			c := &sections[i]
 			own := c.values()
 			whole.Sections[i] = Section{Count: c.count, Density: put(c.density), Kind: put(c.kind), Bits: put(c.bits),
-				Scalars: kerneltest.Put(t, c.scalars), Full: c.full, Points: len(own)}
+				Scalars: at, Full: c.full, Points: len(own)}
+			at = at.Add(int64(len(c.scalars)) * fr.Bytes)
 			values = append(values, own...)
 		}
 		points := groupG1.pointsOf(rng, len(values), true)

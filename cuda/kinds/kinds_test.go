@@ -110,7 +110,7 @@ func (r *rig) mark(tb testing.TB, values []fr.Element, most int) uint32 {
 // nearest neighbours, against the test's own bits.
 func TestMark(t *testing.T) {
 	sizes := []int{1, 31, 32, 63, 64, 65, 127, 128, 129, 1000, 5000}
-	if kerneltest.OnCard() {
+	if kerneltest.Large() {
 		sizes = append(sizes, 1<<20-1, 1<<24+1)
 	}
 	for _, n := range sizes {

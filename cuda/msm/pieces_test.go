@@ -276,7 +276,7 @@ func TestPieces_Sum(t *testing.T) {
 		}
 	}
 	for name, sections := range pieceSections(rng) {
-		if few := name == "single" || name == "by variable" || name == "inputs, aux"; !few && !kerneltest.OnCard() {
+		if few := name == "single" || name == "by variable" || name == "inputs, aux"; !few && !kerneltest.Large() {
 			continue
 		}
 		whole := Input{Sections: make([]Section, len(sections))}

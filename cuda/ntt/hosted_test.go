@@ -58,9 +58,9 @@ func TestHosted_Sizes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, log := range []int{0, 1, 6, 10, 11, 13, 14} {
 		n := 1 << log
-		tables := forms
-		if log > smallLog { // roots take the emulator long
-			tables = forms[1:]
+		tables, queues := forms, queues
+		if log >= hostedFrom { // takes the emulator long
+			tables, queues = forms[1:], queues[1:]
 		}
 		var in [2][3]driver.Ptr
 		var want [2][]fr.Element

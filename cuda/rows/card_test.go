@@ -17,8 +17,6 @@ func TestEvaluate_Full(t *testing.T) {
 		t.Fatalf("row %d fails: %v", failed, p.RowError(w, int(failed)))
 	}
 	r.compare(t)
-	r.separately(t)
-	r.compare(t)
 	w.Nums[len(w.Nums)/2].SetUint64(5)
 	kerneltest.Copy(t, r.on.Nums, w.Nums)
 	if failed := r.evaluate(t, Vectors{}); failed == None || p.RowError(w, int(failed)) == nil {

@@ -310,13 +310,15 @@ func sector(tb testing.TB, size string) (*circuit.Program, *circuit.Witness) {
 	return p, w
 }
 
-// Goal: a real circuit, with external wires and many instances, has the CPU's values; a bit that is wrong is found.
+// Goal: a real circuit, with external wires and many instances, has the CPU's values, also vector by vector; a bit that is wrong is found.
 func TestEvaluate_Sector(t *testing.T) {
 	p, w := sector(t, "2KiB")
 	r := newRig(t, p, w)
 	if failed := r.evaluate(t, r.to); failed != None {
 		t.Fatalf("row %d fails: %v", failed, p.RowError(w, int(failed)))
 	}
+	r.compare(t)
+	r.separately(t)
 	r.compare(t)
 	const wrong = 1 << 20
 	word := w.Bits.Words[wrong/64] ^ 1<<(wrong%64)

@@ -113,6 +113,12 @@ func (h *Hosted) Close() error {
 
 // TakeC queues taking c, whose values on the domain the vector has in natural order. Compute goes on once the vector is free.
 func (h *Hosted) TakeC() error {
+	// Streams keep hold of the host memory of their copies until they are known to be over: asked here, of the quotient before.
+	for _, e := range []*driver.Event{h.taken, h.filled[(2*h.pieces-1)%h.slots]} {
+		if _, err := e.Done(); err != nil {
+			return err
+		}
+	}
 	h.held = 1
 	rest := h.t.naturalRest(h.log)
 	if err := h.interpolate(rest[len(h.whole()):]); err != nil {
@@ -191,7 +197,7 @@ func (h *Hosted) follows(op string, held int) error {
 	return nil
 }
 
-// whole is the passes that go over the vector, inside those within a piece.
+// whole is the passes that go over the whole vector.
 func (h *Hosted) whole() []pass {
 	if h.pieces == 1 {
 		return nil
@@ -199,6 +205,7 @@ func (h *Hosted) whole() []pass {
 	return h.passes[:1]
 }
 
+// inside is the others, for one piece of the vector.
 func (h *Hosted) inside(piece int) []pass {
 	list := append([]pass(nil), h.passes[len(h.whole()):]...)
 	for i := range list {

@@ -204,6 +204,18 @@ func TestPool_Masks(t *testing.T) {
 				t.Errorf("thread %d of process %d runs on %s, %v", unix.Gettid(), unix.Getpid(), mask.String(), err)
 			}
 			bound.Store(fmt.Sprint(unix.Gettid()), true)
+			// Threads that Go makes while this one runs, which a thread's children would have the mask of.
+			var blocked sync.WaitGroup
+			for range 8 {
+				blocked.Add(1)
+				go func() {
+					defer blocked.Done()
+					if err := unix.Nanosleep(&unix.Timespec{Nsec: 5e6}, nil); err != nil && !errors.Is(err, unix.EINTR) {
+						t.Error(err)
+					}
+				}()
+			}
+			blocked.Wait()
 			return nil
 		})
 		if err != nil {

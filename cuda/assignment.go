@@ -3,11 +3,11 @@ package cuda
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
+	"github.com/sealc2/sealc2/cuda/driver"
+	"github.com/sealc2/sealc2/cuda/kinds"
 	"github.com/sealc2/sealc2/cuda/msm"
 	"github.com/sealc2/sealc2/cuda/rows"
 	"github.com/sealc2/sealc2/engine/circuit"
@@ -16,166 +16,218 @@ import (
 	"github.com/sealc2/sealc2/engine/status"
 )
 
-// assignmentHostBytes is what a partition of an assignment takes from its arena: which aux are one, and which field
-// elements.
+// assignmentHostBytes is what a partition of an assignment takes from its arena: which aux are field elements.
 func assignmentHostBytes(a *groth16.Assignment) int64 {
-	return 2 * host.SliceBytes[uint64](circuit.BitWords(len(a.Aux)))
+	return host.SliceBytes[uint64](circuit.BitWords(len(a.Aux)))
 }
 
-// assignmentValues are vectors that a caller has made. Aux go to the device as they are; expand marks which are one and
-// which a field element, so that the sums skip zeros and only add ones.
+// assignmentValues are vectors that a caller has made. They go to the device as they are, which marks which aux are one and
+// which are field elements, so that the sums skip zeros and only add ones.
 type assignmentValues struct {
-	from       *groth16.Assignment
-	ones, nums circuit.Bits // of aux
-	places     places
+	from   *groth16.Assignment
+	nums   circuit.Bits // of aux: field elements other than zero and one
+	places places
 }
 
-// classifyRun is how many words of the bitmaps are filled between two looks at the context.
-const classifyRun = 256
+// unreduced is a number that no caller's field has.
+func unreduced(op, name string, i int, x *fr.Element) error {
+	return status.New(status.Input, op, fmt.Sprintf("%s[%d]", name, i), "a number below the group order", fmt.Sprintf("limbs %#x", [4]uint64(*x)))
+}
 
-func (v *assignmentValues) expand(ctx context.Context, p *partition) error {
-	const op = "cuda.expand"
-	unreduced := func(name string, i int, x *fr.Element) error {
-		return status.New(status.Input, op, fmt.Sprintf("%s[%d]", name, i), "a number below the group order", fmt.Sprintf("limbs %#x", [4]uint64(*x)))
-	}
-	aux, inputs := v.from.Aux, v.from.Inputs
-	words := circuit.BitWords(len(aux))
-	v.ones = circuit.Bits{Words: host.Alloc[uint64](p.arena, words), Len: len(aux)}
-	v.nums = circuit.Bits{Words: host.Alloc[uint64](p.arena, words), Len: len(aux)}
+func (v *assignmentValues) expand(_ context.Context, p *partition) error {
+	inputs := v.from.Inputs
 	for i := range inputs {
 		if !groth16.Reduced(&inputs[i]) {
-			return unreduced("input", i, &inputs[i])
+			return unreduced("cuda.expand", "input", i, &inputs[i])
 		}
 	}
-	one := fr.One()
-	return eachRun(ctx, op, words, classifyRun, p.backend.threads, func(from, to int) error {
-		for w := from; w < to; w++ {
-			var ones, nums uint64
-			for i := w << 6; i < min(w<<6+64, len(aux)); i++ {
-				switch x := &aux[i]; {
-				case x.IsZero():
-				case *x == one:
-					ones |= 1 << (i & 63)
-				case groth16.Reduced(x):
-					nums |= 1 << (i & 63)
-				default:
-					return unreduced("aux", i, x)
-				}
-			}
-			v.ones.Words[w], v.nums.Words[w] = ones, nums
-		}
-		return nil
-	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v.nums = circuit.Bits{Words: host.Alloc[uint64](p.arena, circuit.BitWords(len(v.from.Aux))), Len: len(v.from.Aux)}
+	return nil
 }
 
-// eachRun calls work for the runs [from, to) of n items on up to threads goroutines. Runs are handed out in order, and
-// the error is that of the first run that failed. Errors besides: Cancelled.
-func eachRun(ctx context.Context, op string, n, run, threads int, work func(from, to int) error) error {
-	runs := (n + run - 1) / run
-	failed := make([]error, max(1, min(threads, runs)))
-	at := make([]int, len(failed))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for w := range failed {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			defer func() {
-				if failed[w] != nil {
-					next.Store(int64(runs))
-				}
-			}()
-			defer status.Recover(op, &failed[w])
-			for failed[w] == nil {
-				at[w] = int(next.Add(1)) - 1
-				if at[w] >= runs {
-					return
-				}
-				if ctx.Err() != nil {
-					failed[w] = status.Wrap(status.Cancelled, op, "", context.Cause(ctx))
-					return
-				}
-				failed[w] = work(at[w]*run, min(at[w]*run+run, n))
-			}
-		}()
-	}
-	wg.Wait()
-	first := -1
-	for w, err := range failed {
-		if err != nil && (first < 0 || at[w] < at[first]) {
-			first = w
+func (v *assignmentValues) upload(ctx context.Context, p *partition) error {
+	const op = "cuda.upload"
+	o, d := &p.plan.own, &v.from.Density
+	v.places = places{kinds: p.at(o.kinds), aAux: p.at(o.aAux), bAux: p.at(o.bAux), bInput: p.at(o.bInput), bInputs: d.BInput.Count()}
+	for _, m := range []struct {
+		at   int64
+		from circuit.Bits
+	}{{o.aAux, d.AAux}, {o.bAux, d.BAux}, {o.bInput, d.BInput}} {
+		if err := sendSlice(ctx, p.batch, op, p.at(m.at), m.from.Words[:circuit.BitWords(m.from.Len)]); err != nil {
+			return err
 		}
 	}
-	if first >= 0 {
-		return failed[first]
+	scalars := p.at(o.scalars)
+	if err := sendSlice(ctx, p.batch, op, scalars, v.from.Inputs); err != nil {
+		return err
+	}
+	if err := sendSlice(ctx, p.batch, op, scalars.Add(elementBytes*int64(p.plan.shape.inputs)), v.from.Aux); err != nil {
+		return err
+	}
+	if err := v.mark(ctx, p); err != nil {
+		return err
+	}
+	if p.plan.vectors == 0 {
+		for i, vector := range [][]fr.Element{v.from.A, v.from.B, v.from.C} {
+			if err := sendSlice(ctx, p.batch, op, p.at(o.rows[i]), vector); err != nil {
+				return err
+			}
+		}
+	}
+	return v.count(p)
+}
+
+// mark finds out on the device what kind each aux is of.
+func (v *assignmentValues) mark(ctx context.Context, p *partition) error {
+	const op = "cuda.kinds"
+	o := &p.plan.own
+	failed := [1]uint32{}
+	err := p.do(ctx, copying, op, func(ctx context.Context, s *session) error {
+		word := p.at(o.status)
+		if err := s.kinds.Clear(s.up, word); err != nil {
+			return err
+		}
+		aux := p.at(o.scalars).Add(elementBytes * int64(p.plan.shape.inputs))
+		if err := s.kinds.Mark(s.up, aux, 0, int64(len(v.from.Aux)), kinds.Bitmaps{Ones: p.at(o.bits), Fields: p.at(o.kinds)}, word); err != nil {
+			return err
+		}
+		return fetch(ctx, s.up, s.arrived, word, failed[:])
+	})
+	if err != nil {
+		return err
+	}
+	if i := failed[0]; i != kinds.None {
+		if int(i) < len(v.from.Aux) && !groth16.Reduced(&v.from.Aux[i]) {
+			return unreduced(op, "aux", int(i), &v.from.Aux[i])
+		}
+		return status.New(status.SelfCheck, op, fmt.Sprintf("aux[%d]", i), "what the CPU says, that it is below the group order", "the opposite, from the device: failing hardware")
+	}
+	const run = downBytes / 8 // words
+	for from := 0; from < len(v.nums.Words); from += run {
+		part := v.nums.Words[from:min(from+run, len(v.nums.Words))]
+		err := p.do(ctx, copying, op, func(ctx context.Context, s *session) error {
+			return fetch(ctx, s.up, s.arrived, p.at(o.kinds+int64(from)*8), part)
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// residents: nothing, since each assignment brings its own densities.
-func (v *assignmentValues) residents(context.Context, *partition) error { return nil }
-
-func (v *assignmentValues) upload(ctx context.Context, p *partition) error {
-	const op = "cuda.upload"
-	l, d := p.layout, &v.from.Density
-	v.places = places{kinds: p.at(l.kinds), aAux: p.at(l.aAux), bAux: p.at(l.bAux), bInput: p.at(l.bInput), bInputs: d.BInput.Count()}
-	for _, m := range []struct {
-		at   int64
-		from circuit.Bits
-	}{{l.kinds, v.nums}, {l.aAux, d.AAux}, {l.bAux, d.BAux}, {l.bInput, d.BInput}, {l.bits, v.ones}} {
-		words := m.from.Words[:circuit.BitWords(m.from.Len)]
-		if err := uploadSlice(ctx, p.backend.owner, op, p.session, p.at(m.at), words, p.backend.threads); err != nil {
+// count plans the sums anew now that the number of field elements is known, with better windows, in the scratch memory there is.
+func (v *assignmentValues) count(p *partition) error {
+	known := new([groth16.BlockCount]msm.Plan)
+	for b := range groth16.BlockCount {
+		plan := &p.plan.blocks[b]
+		known[b] = plan.sum
+		if b == groth16.BlockH || !plan.resident {
+			continue
+		}
+		block, err := assignmentBlock(v.from, b, v.nums)
+		if err != nil {
+			return err
+		}
+		pieces, err := block.Pieces(max(block.Points(), msm.LeastPiece))
+		if err != nil {
+			return err
+		}
+		if len(pieces) == 0 {
+			continue
+		}
+		if known[b], err = p.backend.sumPlan(msm.ShapeOf(curve(b), pieces), plan.sum.Bytes); err != nil {
 			return err
 		}
 	}
-	scalars := p.at(l.scalars)
-	if err := uploadSlice(ctx, p.backend.owner, op, p.session, scalars, v.from.Inputs, p.backend.threads); err != nil {
-		return err
-	}
-	return uploadSlice(ctx, p.backend.owner, op, p.session, scalars.Add(elementBytes*int64(p.shape.inputs)), v.from.Aux, p.backend.threads)
+	p.known = known
+	return nil
 }
 
-// evaluate copies the rows up, a part of them at a time, and has the device check each and put it in its place.
-func (v *assignmentValues) evaluate(ctx context.Context, p *partition) error {
-	const op = "cuda.evaluate"
-	l := p.layout
-	from := rows.Vectors{A: p.at(l.given[0]), B: p.at(l.given[1]), C: p.at(l.given[2])}
-	count := len(v.from.A)
+// assignmentBlock is a block's variables: nums says which aux are field elements, and without words that nobody knows yet.
+func assignmentBlock(a *groth16.Assignment, b groth16.Block, nums circuit.Bits) (*msm.Block, error) {
+	if b == groth16.BlockH {
+		return msm.PlainBlock(a.Points()[b]), nil
+	}
+	aux := msm.Known{Count: len(a.Aux), Kind: nums, Unknown: nums.Words == nil}
+	return msm.NewBlock(knownSections(b, &a.Density, msm.Known{Count: len(a.Inputs)}, aux))
+}
+
+// check has the device check each row: where they lie, or, where that is not on the device, a part of them at a time on their way up.
+func (v *assignmentValues) check(ctx context.Context, p *partition) error {
+	to := p.vectors()
+	if p.plan.vectors == 2 {
+		to = rows.Vectors{}
+	}
 	failed := [1]uint32{}
-	err := p.do(ctx, op, func(_ context.Context, s *session) error {
-		if err := s.rows.Clear(s.compute, p.at(l.failed)); err != nil {
-			return err
-		}
-		return s.rows.Zeros(s.compute, int64(count), p.rows(), p.shape.log)
-	})
-	for first := 0; first < count && err == nil; first += takeRows {
-		n := min(takeRows, count-first)
-		for i, vector := range [][]fr.Element{v.from.A, v.from.B, v.from.C} {
-			if err = uploadSlice(ctx, p.backend.owner, op, p.session, p.at(l.given[i]), vector[first:first+n], p.backend.threads); err != nil {
-				return err
-			}
-		}
-		err = p.do(ctx, op, func(ctx context.Context, s *session) error {
-			if err := s.rows.Take(s.compute, from, int64(first), int64(n), p.rows(), p.shape.log, p.at(l.failed)); err != nil {
-				return err
-			}
-			return s.compute.Synchronize(ctx) // the next part takes the place of this one
-		})
+	word := p.in(p.plan.work.status)
+	err := p.do(ctx, computing, "cuda.evaluate", func(_ context.Context, s *session) error { return s.rows.Clear(s.compute, word) })
+	if err == nil {
+		err = v.take(ctx, p, rows.Vectors{A: 1, B: 1, C: 1}, to, word)
+	}
+	if err == nil {
+		err = p.do(ctx, computing, "cuda.evaluate", func(ctx context.Context, s *session) error { return fetch(ctx, s.compute, s.down, word, failed[:]) })
 	}
 	if err != nil {
-		return err
-	}
-	if err := p.do(ctx, op, func(ctx context.Context, s *session) error { return fetch(ctx, s, p.at(l.failed), failed[:]) }); err != nil {
 		return err
 	}
 	switch row := failed[0]; {
 	case row == rows.None:
 		return nil
-	case int64(row) < int64(count) && v.from.BadRow(int(row), int(row)+1) >= 0:
+	case int(row) < len(v.from.A) && v.from.BadRow(int(row), int(row)+1) >= 0:
 		return v.from.RowError(int(row))
 	default:
-		return wrongRow(op, row)
+		return wrongRow("cuda.evaluate", row)
 	}
+}
+
+func (v *assignmentValues) fill(ctx context.Context, p *partition, to rows.Vectors) error {
+	return v.take(ctx, p, to, to, 0)
+}
+
+// take brings the rows of the vectors that are wanted to their places, with zeros behind them, and has them checked where word is not 0.
+func (v *assignmentValues) take(ctx context.Context, p *partition, wanted, to rows.Vectors, word driver.Ptr) error {
+	const op = "cuda.evaluate"
+	count, log := len(v.from.A), p.plan.shape.log
+	if to != (rows.Vectors{}) {
+		if err := p.do(ctx, computing, op, func(_ context.Context, s *session) error { return s.rows.Zeros(s.compute, int64(count), to, log) }); err != nil {
+			return err
+		}
+	}
+	if p.plan.vectors == 0 { // they lie where they belong
+		return p.do(ctx, computing, op, func(_ context.Context, s *session) error {
+			return s.rows.Take(s.compute, to, 0, int64(count), to, log, word)
+		})
+	}
+	w := &p.plan.work
+	var from rows.Vectors
+	for first := 0; first < count; first += takeRows {
+		n := min(takeRows, count-first)
+		for i, vector := range []struct {
+			wanted driver.Ptr
+			rows   []fr.Element
+			at     *driver.Ptr
+		}{{wanted.A, v.from.A, &from.A}, {wanted.B, v.from.B, &from.B}, {wanted.C, v.from.C, &from.C}} {
+			if vector.wanted == 0 {
+				continue
+			}
+			*vector.at = p.in(w.given[i])
+			if err := sendSlice(ctx, p.batch, op, *vector.at, vector.rows[first:first+n]); err != nil {
+				return err
+			}
+		}
+		err := p.do(ctx, computing, op, func(ctx context.Context, s *session) error {
+			if err := s.rows.Take(s.compute, from, int64(first), int64(n), to, log, word); err != nil {
+				return err
+			}
+			return s.compute.Synchronize(ctx) // the next part takes the place of this one
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wrongRow is for a row that the device takes for wrong and the CPU does not.
@@ -186,11 +238,11 @@ func wrongRow(op string, row uint32) error {
 func (v *assignmentValues) publicInputs() []fr.Element { return v.from.Inputs }
 
 func (v *assignmentValues) sections(p *partition, b groth16.Block) []msm.Section {
-	scalars := p.at(p.layout.scalars)
-	inputs := msm.Section{Count: p.shape.inputs, Points: p.shape.inputs, Scalars: scalars, Full: true}
+	s, scalars := p.plan.shape, p.at(p.plan.own.scalars)
+	inputs := msm.Section{Count: s.inputs, Points: s.inputs, Scalars: scalars, Full: true}
 	aux := msm.Section{
-		Count: p.shape.aux, Points: p.shape.aux, Kind: v.places.kinds, Bits: p.at(p.layout.bits),
-		Scalars: scalars.Add(elementBytes * int64(p.shape.inputs)), Full: true,
+		Count: s.aux, Points: s.aux, Kind: v.places.kinds, Bits: p.at(p.plan.own.bits),
+		Scalars: scalars.Add(elementBytes * int64(s.inputs)), Full: true,
 	}
-	return blockSections(b, p.shape, &v.places, inputs, aux)
+	return blockSections(b, s, &v.places, inputs, aux)
 }

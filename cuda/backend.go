@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sealc2/sealc2/cuda/driver"
+	"github.com/sealc2/sealc2/cuda/msm"
 	"github.com/sealc2/sealc2/cuda/rows"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
@@ -20,7 +21,8 @@ type Config struct {
 	Images      [][]byte // of the kernels
 	Index       int      // of the device
 	MemoryBytes int64    // what the backend may take of the device's memory; 0: what is free at the start, less some headroom
-	PinnedBytes int64    // host memory for copies, at least 32 KiB; 0: 32 MiB
+	PinnedBytes int64    // host memory for copies, at least 64 KiB; 0: 64 MiB
+	HostBytes   int64    // host memory for points that do not fit the device; those that do not fit here come from the file each time
 	Threads     int      // CPU threads for expand and reading parameters; at least 1
 	WaitLimit   time.Duration
 	Log         func(level, text string) // as engine.Config's; may be nil
@@ -39,24 +41,44 @@ type Backend struct {
 	owner   *owner
 	name    string
 	info    driver.Info
-	unit    int64
-	limit   int64
+	card    card
 	threads int
 
 	mu       sync.Mutex
 	programs map[*circuit.Program]*planned
-	plans    map[shape]*layout
+	plans    map[planKey]*plan
+	sums     map[sumKey]msm.Plan
 }
 
 // planned is a program as the device takes it.
 type planned struct {
 	tables *rows.Tables
 	shape  *shape
+	blocks pointBlocks
+}
+
+// planKey and sumKey are what plans of partitions, and of sums whose scalars are known, are remembered by.
+type planKey struct {
+	shape      shape
+	partitions int
+}
+
+type sumKey struct {
+	shape msm.Shape
+	limit int64
 }
 
 // memoLimit is how many programs and plans are remembered, which are some kilobytes each. A plan takes milliseconds to
 // find, and three callers ask for it in each proof.
 const memoLimit = 64
+
+// remember keeps a value, and forgets all others where there are too many.
+func remember[K comparable, V any](m map[K]V, key K, value V) {
+	if len(m) >= memoLimit {
+		clear(m)
+	}
+	m[key] = value
+}
 
 // planned says where a program's rows lie in its tables; image is their content, and nil where they were known.
 func (b *Backend) planned(p *circuit.Program) (known *planned, image []byte, err error) {
@@ -69,30 +91,56 @@ func (b *Backend) planned(p *circuit.Program) (known *planned, image []byte, err
 	if err != nil {
 		return nil, nil, err
 	}
-	known = &planned{t, programShape(p, t)}
-	if len(b.programs) >= memoLimit {
-		clear(b.programs)
+	known = &planned{tables: t, shape: programShape(p, t)}
+	d := p.Density()
+	for block := range groth16.BlockCount {
+		if block == groth16.BlockH {
+			known.blocks[block] = msm.PlainBlock(known.shape.points[block])
+			continue
+		}
+		aux := msm.Known{Count: p.AuxCount(), Kind: p.Kinds()}
+		if known.blocks[block], err = msm.NewBlock(knownSections(block, d, msm.Known{Count: p.InputCount()}, aux)); err != nil {
+			return nil, nil, err
+		}
 	}
-	b.programs[p] = known
+	remember(b.programs, p, known)
 	return known, image, nil
 }
 
-// layoutOf is the plan of a shape. Errors: NoMemory.
-func (b *Backend) layoutOf(s *shape) (*layout, error) {
+// planFor is the plan of a shape. Errors: NoMemory.
+func (b *Backend) planFor(s *shape, blocks func() (*pointBlocks, error), partitions int) (*plan, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l := b.plans[*s]; l != nil {
-		return l, nil
+	key := planKey{*s, partitions}
+	if p := b.plans[key]; p != nil {
+		return p, nil
 	}
-	l, err := s.plan(cardOf(b.info), b.limit, b.unit)
+	cut, err := blocks()
 	if err != nil {
 		return nil, err
 	}
-	if len(b.plans) >= memoLimit {
-		clear(b.plans)
+	p, err := planFor(s, cut, partitions, b.card)
+	if err != nil {
+		return nil, err
 	}
-	b.plans[*s] = l
-	return l, nil
+	remember(b.plans, key, p)
+	b.owner.config.log("debug", "device %s: %s", b.name, p)
+	return p, nil
+}
+
+// sumPlan is the plan of a sum in so much scratch memory.
+func (b *Backend) sumPlan(s msm.Shape, limit int64) (msm.Plan, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := sumKey{s, limit}
+	if p, ok := b.sums[key]; ok {
+		return p, nil
+	}
+	p, err := msm.PlanFor(s, b.card.Card, limit)
+	if err == nil {
+		remember(b.sums, key, p)
+	}
+	return p, err
 }
 
 // headroom is the part of a device's free memory that is left to others when nobody configured a limit, besides what
@@ -117,8 +165,8 @@ func Open(config Config) (b *Backend, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b = &Backend{owner: o, threads: config.Threads, programs: map[*circuit.Program]*planned{}, plans: map[shape]*layout{}}
-	err = o.do(context.Background(), op, func(_ context.Context, s *session) error {
+	b = &Backend{owner: o, threads: config.Threads, programs: map[*circuit.Program]*planned{}, plans: map[planKey]*plan{}, sums: map[sumKey]msm.Plan{}}
+	err = o.do(context.Background(), computing, op, func(_ context.Context, s *session) error {
 		free, _, err := s.device.Memory()
 		if err != nil {
 			return err
@@ -127,7 +175,8 @@ func Open(config Config) (b *Backend, err error) {
 			o.config.MemoryBytes = free - headroom(free)
 			s.memory.limit = o.config.MemoryBytes
 		}
-		b.info, b.unit, b.limit = s.device.Info, s.memory.unit, s.memory.limit
+		b.info = s.device.Info
+		b.card = card{cardOf(b.info), s.memory.limit, s.memory.unit}
 		return nil
 	})
 	if err != nil {
@@ -142,53 +191,90 @@ func Open(config Config) (b *Backend, err error) {
 func (b *Backend) Name() string { return b.name }
 
 // MemoryBytes is what proofs may take of the device's memory.
-func (b *Backend) MemoryBytes() int64 { return b.limit }
+func (b *Backend) MemoryBytes() int64 { return b.card.limit }
 
 // Close gives the device back. No partition may be open. Closing twice is legal.
 func (b *Backend) Close() error { return b.owner.close() }
 
-// Plan returns what a partition of the program needs. Errors: NoMemory for one that never fits the device, with both
+// Plan returns what partitions of the program need. Errors: NoMemory for one that never fits the device, with both
 // numbers.
 func (b *Backend) Plan(p *circuit.Program, partitions int) (groth16.Plan, error) {
 	known, _, err := b.planned(p)
 	if err != nil {
 		return groth16.Plan{}, err
 	}
-	return b.planOf(known.shape, programHostBytes(p))
-}
-
-func (b *Backend) planOf(s *shape, hostBytes int64) (groth16.Plan, error) {
-	l, err := b.layoutOf(s)
+	l, err := b.planFor(known.shape, known.cut, partitions)
 	if err != nil {
 		return groth16.Plan{}, err
 	}
-	return groth16.Plan{Batch: 1, Ahead: 1, HostBytes: hostBytes, DeviceBytes: l.needs, Threads: b.threads}, nil
+	return b.needs(l, programHostBytes(p)), nil
 }
 
-// PlanAssignment returns what a partition of an assignment of this shape needs, all its values taken for field
+func (k *planned) cut() (*pointBlocks, error) { return &k.blocks, nil }
+
+// needs is a plan as the engine takes it.
+func (b *Backend) needs(p *plan, hostBytes int64) groth16.Plan {
+	return groth16.Plan{Batch: p.batch, Ahead: p.ahead, HostBytes: hostBytes * int64(p.batch), DeviceBytes: p.needs() / int64(p.ahead), Threads: b.threads}
+}
+
+// PlanAssignment returns what partitions of an assignment of this shape need, all its values taken for field
 // elements. Errors: as Plan.
 func (b *Backend) PlanAssignment(a *groth16.Assignment, partitions int) (groth16.Plan, error) {
-	return b.planOf(assignmentShape(a), assignmentHostBytes(a))
+	p, err := b.planOf(a, partitions)
+	if err != nil {
+		return groth16.Plan{}, err
+	}
+	return b.needs(p, assignmentHostBytes(a)), nil
 }
 
-// Begin starts a partition; see groth16.Backend. It touches no device. Errors: Params when a block of the SRS has another
+func (b *Backend) planOf(a *groth16.Assignment, partitions int) (*plan, error) {
+	return b.planFor(assignmentShape(a), func() (*pointBlocks, error) {
+		blocks := new(pointBlocks)
+		for block := range groth16.BlockCount {
+			var err error
+			if blocks[block], err = assignmentBlock(a, block, circuit.Bits{}); err != nil {
+				return nil, err
+			}
+		}
+		return blocks, nil
+	}, partitions)
+}
+
+// Begin starts a batch; see groth16.Backend. It touches no device. Errors: Params when a block of the SRS has another
 // length than the program's queries; NoMemory when the arena is too small or the device is.
-func (b *Backend) Begin(p *circuit.Program, count int, inputs func(k int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+func (b *Backend) Begin(p *circuit.Program, partitions, count int, inputs func(k int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
 	known, _, err := b.planned(p)
 	if err != nil {
 		return nil, err
 	}
-	return b.begin(known.shape, &programValues{program: p, inputs: inputs}, programHostBytes(p), srs, arena)
+	plan, err := b.planFor(known.shape, known.cut, partitions)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]values, count)
+	for k := range all {
+		all[k] = &programValues{program: p, inputs: func() (*circuit.Inputs, error) { return inputs(k) }}
+	}
+	return b.begin(plan, all, programHostBytes(p), srs, arena)
 }
 
-// BeginAssignment starts a partition from vectors, of which none is kept longer than groth16.Backend says. Errors: as Begin.
-func (b *Backend) BeginAssignment(list []*groth16.Assignment, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
-	a := list[0]
-	return b.begin(assignmentShape(a), &assignmentValues{from: a}, assignmentHostBytes(a), srs, arena)
+// BeginAssignment starts a batch from vectors, of which none is kept longer than groth16.Backend says. Errors: as Begin.
+func (b *Backend) BeginAssignment(list []*groth16.Assignment, partitions int, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+	plan, err := b.planOf(list[0], partitions)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]values, len(list))
+	for k, a := range list {
+		all[k] = &assignmentValues{from: a}
+	}
+	return b.begin(plan, all, assignmentHostBytes(list[0]), srs, arena)
 }
 
-func (b *Backend) begin(s *shape, v values, hostBytes int64, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+func (b *Backend) begin(plan *plan, all []values, hostBytes int64, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
 	const op = "cuda.Begin"
+	s := plan.shape
+	status.Check(len(all) >= 1 && len(all) <= plan.batch, op, "a batch as planned")
 	for block, want := range s.points {
 		if got := srs.Len(groth16.Block(block)); got != want {
 			return nil, status.New(status.Params, op, fmt.Sprintf("%s: %s", srs.ID(), groth16.Block(block)), fmt.Sprintf("%d points for %s", want, s.name), fmt.Sprint(got))
@@ -197,12 +283,16 @@ func (b *Backend) begin(s *shape, v values, hostBytes int64, srs groth16.SRS, ar
 	if got := len(srs.VerifyingKey().IC); got != s.inputs {
 		return nil, status.New(status.Params, op, srs.ID()+": ic", fmt.Sprintf("%d points for %s", s.inputs, s.name), fmt.Sprint(got))
 	}
+	hostBytes *= int64(len(all))
 	if got := arena.Size() - arena.Used(); got < hostBytes {
 		return nil, status.New(status.NoMemory, op, "arena", fmt.Sprintf("%d bytes", hostBytes), fmt.Sprint(got))
 	}
-	l, err := b.layoutOf(s)
-	if err != nil {
-		return nil, err
+	made := &batch{backend: b, plan: plan, srs: srs, arena: arena, mark: arena.Mark()}
+	for _, v := range all {
+		made.parts = append(made.parts, &partition{batch: made, values: v, left: int(groth16.BlockCount)})
 	}
-	return &partition{backend: b, shape: s, layout: l, values: v, srs: srs, arena: arena, mark: arena.Mark()}, nil
+	if plan.streams() {
+		made.feeder = newFeeder(made)
+	}
+	return made, nil
 }

@@ -85,7 +85,7 @@ func (c *faultCase) proofs(t *testing.T, results []driver.Result, first, step in
 		result := results[count%len(results)]
 		err, more := c.failing(t, n, result, func() error {
 			// Parameters and tables are loaded anew, so that those calls fail too.
-			if err := b.owner.do(t.Context(), "test", func(_ context.Context, s *session) error {
+			if err := b.owner.do(t.Context(), computing, "test", func(_ context.Context, s *session) error {
 				for {
 					if freed, err := s.memory.makeRoom(); err != nil || !freed {
 						return err
@@ -114,7 +114,7 @@ func (c *faultCase) proofs(t *testing.T, results []driver.Result, first, step in
 // settled wants nothing of a proof to be left on an idle device: no block in use, nothing pinned.
 func settled(t *testing.T, b *Backend) {
 	t.Helper()
-	err := b.owner.do(t.Context(), "test", func(_ context.Context, s *session) error {
+	err := b.owner.do(t.Context(), computing, "test", func(_ context.Context, s *session) error {
 		for _, r := range s.memory.kept {
 			if r.pins != 0 {
 				t.Errorf("%v has %d pins", r.key, r.pins)
@@ -229,7 +229,7 @@ func TestLost_Twice(t *testing.T) {
 	}
 	for range lossLimit {
 		c.right(t, b, "a loss")
-		b.owner.losses = 0
+		b.owner.losses.Store(0)
 	}
 	for i := range lossLimit {
 		double.Lose(0, driver.ECCUncorrectable)
@@ -308,13 +308,19 @@ func TestCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer arena.Close()
-	for last := range stageCount {
-		p, err := b.Begin(c.v.program, 1, c.v.fixed, c.v.srs, arena)
+	for last := 0; ; last++ {
+		p, err := b.Begin(c.v.program, 1, 1, c.v.fixed, c.v.srs, arena)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
-		for i, stage := range p.Stages() {
+		stages := p.Stages()
+		if last == len(stages) {
+			cancel(nil)
+			p.Close()
+			break
+		}
+		for i, stage := range stages {
 			if i == last {
 				cancel(errors.New("enough"))
 			}
@@ -323,7 +329,7 @@ func TestCancel(t *testing.T) {
 			}
 		}
 		if status.KindOf(err) != status.Cancelled {
-			t.Errorf("cancelled before stage %d: %v", last, err)
+			t.Errorf("cancelled before %s: %v", stages[last].Name, err)
 		}
 		cancel(nil)
 		p.Close()
@@ -424,9 +430,11 @@ func TestBegin_Refuses(t *testing.T) {
 		begin func() (groth16.Batch, error)
 		kind  status.Kind
 	}{
-		{"other parameters", func() (groth16.Batch, error) { return b.Begin(c.v.program, 1, c.v.fixed, other.srs, arena) }, status.Params},
-		{"other parameters for vectors", func() (groth16.Batch, error) { return b.BeginAssignment([]*groth16.Assignment{c.v.assignment}, other.srs, arena) }, status.Params},
-		{"a small arena", func() (groth16.Batch, error) { return b.Begin(c.v.program, 1, c.v.fixed, c.v.srs, small) }, status.NoMemory},
+		{"other parameters", func() (groth16.Batch, error) { return b.Begin(c.v.program, 1, 1, c.v.fixed, other.srs, arena) }, status.Params},
+		{"other parameters for vectors", func() (groth16.Batch, error) {
+			return b.BeginAssignment([]*groth16.Assignment{c.v.assignment}, 1, other.srs, arena)
+		}, status.Params},
+		{"a small arena", func() (groth16.Batch, error) { return b.Begin(c.v.program, 1, 1, c.v.fixed, c.v.srs, small) }, status.NoMemory},
 	} {
 		if p, err := r.begin(); p != nil || status.KindOf(err) != r.kind {
 			t.Errorf("%s: %v", r.name, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/engine/host"
@@ -24,8 +25,9 @@ func (c *cut) take(bytes int64) (offset int64) {
 }
 
 // memory is a device's, up to a limit: blocks that partitions hold, blocks that wait for the next one, and
-// what is resident. Used by the owner alone.
+// what is resident. Used by the owner's lanes alone.
 type memory struct {
+	mu     sync.Mutex
 	device *driver.Device
 	limit  int64
 	unit   int64 // of mapping
@@ -52,7 +54,7 @@ func (m *memory) mapped(bytes int64) int64 { return roundUp(bytes, m.unit) }
 
 func roundUp(bytes, unit int64) int64 { return (bytes + unit - 1) / unit * unit }
 
-// take maps a block of at least so many bytes (more than 0), or hands out an idle one that is at most twice as large. Idle blocks, and
+// take, whose caller holds mu, maps a block of at least so many bytes (more than 0), or hands out an idle one that is at most twice as large. Idle blocks, and
 // then residents that nobody has pinned, make room. Errors: NoMemory with both numbers; the driver's.
 func (m *memory) take(bytes int64) (*driver.Arena, error) {
 	slices.SortFunc(m.idle, func(a, b *driver.Arena) int { return cmp.Compare(a.Size(), b.Size()) })
@@ -91,6 +93,8 @@ func (m *memory) take(bytes int64) (*driver.Arena, error) {
 
 // hold takes a block for a partition.
 func (m *memory) hold(bytes int64) (*driver.Arena, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	a, err := m.take(bytes)
 	if err == nil {
 		m.held[a] = struct{}{}
@@ -100,13 +104,15 @@ func (m *memory) hold(bytes int64) (*driver.Arena, error) {
 
 // release takes a partition's block back for the next one that wants it. Nothing that is queued uses it.
 func (m *memory) release(a *driver.Arena) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if _, ok := m.held[a]; ok {
 		delete(m.held, a)
 		m.idle = append(m.idle, a)
 	}
 }
 
-// makeRoom unmaps one block that nobody uses; false where there is none.
+// makeRoom unmaps one block that nobody uses; false where there is none. The caller holds mu.
 func (m *memory) makeRoom() (bool, error) {
 	if n := len(m.idle); n > 0 {
 		a := m.idle[n-1]
@@ -140,6 +146,8 @@ func (m *memory) unmap(a *driver.Arena) error {
 
 // find pins what is resident and filled under a key; nil where nothing is.
 func (m *memory) find(key any) *resident {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, r := range m.kept {
 		if r.key == key && r.ready {
 			m.pin(r)
@@ -157,6 +165,8 @@ func (m *memory) pin(r *resident) {
 
 // keep makes a block of so many bytes resident, pinned. Whoever fills it sets ready, or calls drop.
 func (m *memory) keep(key any, bytes int64) (*resident, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	a, err := m.take(bytes)
 	if err != nil {
 		return nil, err
@@ -169,6 +179,8 @@ func (m *memory) keep(key any, bytes int64) (*resident, error) {
 
 // drop unmaps what was to become resident. Nothing that is queued uses it.
 func (m *memory) drop(r *resident) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if i := slices.Index(m.kept, r); i >= 0 {
 		m.kept = slices.Delete(m.kept, i, i+1)
 		return m.unmap(r.arena)
@@ -177,10 +189,42 @@ func (m *memory) drop(r *resident) error {
 }
 
 // unpin lets go of a resident.
-func (m *memory) unpin(r *resident) { r.pins-- }
+func (m *memory) unpin(r *resident) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.pins--
+}
+
+// fill marks what a resident holds as complete.
+func (m *memory) fill(r *resident, value any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.value, r.ready = value, true
+}
+
+// evict unmaps what nobody uses: blocks that wait for the next partition, and residents for which gone says so.
+func (m *memory) evict(gone func(key any) bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []error
+	for _, a := range m.idle {
+		all = append(all, m.unmap(a))
+	}
+	m.idle = nil
+	m.kept = slices.DeleteFunc(m.kept, func(r *resident) bool {
+		over := r.pins == 0 && gone(r.key)
+		if over {
+			all = append(all, m.unmap(r.arena))
+		}
+		return over
+	})
+	return errors.Join(all...)
+}
 
 // close unmaps everything, blocks that partitions still hold included.
 func (m *memory) close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var all []error
 	for _, r := range m.kept {
 		all = append(all, r.arena.Close())

@@ -5,23 +5,46 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
-// owner is the goroutine that alone talks to a device. All fields below the line belong to it.
+// owner alone talks to a device, in lanes: one that computes and one that copies, so that either goes on while the other waits.
 type owner struct {
-	config   Config
-	requests chan request
-	quit     chan struct{}
-	stop     sync.Once
-	over     chan struct{} // closed when the goroutine has ended
+	config Config
+	lanes  [laneCount]lane
+	quit   chan struct{}
+	stop   sync.Once
+	closed chan struct{} // when everything has been given back
+	err    error         // of that
+	losses atomic.Int64  // contexts since the last partition that went through
 
+	// mu is read-locked while a lane serves a request, and locked by whoever makes or gives up a session.
+	mu      sync.RWMutex
 	session *session // nil after a loss, until the next request
-	losses  int      // since the last partition that went through
 	lost    error    // not nil: the device is given up
-	closing error
+}
+
+// laneID is a lane of an owner.
+type laneID int
+
+// The lanes. What is queued on a session's stream up comes from copying, on compute from computing.
+const (
+	computing laneID = iota
+	copying
+	laneCount
+)
+
+// lane is a goroutine on a thread of its own, which has the device's context.
+type lane struct {
+	owner    *owner
+	id       laneID
+	requests chan request
+	over     chan struct{} // closed when the goroutine has ended
+	entered  *session
+	leave    func()
 }
 
 // request is something to do with the device.
@@ -37,38 +60,73 @@ type request struct {
 // the end of it too.
 const lossLimit = 2
 
-// start opens the device on its new goroutine.
+// start opens the device.
 func start(config Config) (*owner, error) {
-	o := &owner{config: config, requests: make(chan request), quit: make(chan struct{}), over: make(chan struct{})}
-	started := make(chan error, 1)
-	go func() {
-		defer close(o.over)
-		defer status.Recover("cuda.owner", &o.closing)
-		o.loop(started)
-	}()
-	if err := <-started; err != nil {
-		<-o.over
-		return nil, err
+	o := &owner{config: config, quit: make(chan struct{}), closed: make(chan struct{})}
+	for id := range laneCount {
+		l := &o.lanes[id]
+		*l = lane{owner: o, id: id, requests: make(chan request), over: make(chan struct{})}
+		go func() {
+			defer close(l.over)
+			defer status.Recover("cuda.owner", &o.err)
+			l.loop()
+		}()
+	}
+	if err := o.do(context.Background(), computing, "cuda.Open", func(context.Context, *session) error { return nil }); err != nil {
+		return nil, errors.Join(err, o.close())
 	}
 	return o, nil
 }
 
-func (o *owner) loop(started chan<- error) {
-	err := guarded("cuda.Open", o.open)
-	started <- err
-	if err != nil {
-		return
-	}
+func (l *lane) loop() {
+	defer l.exit()
 	for {
 		select {
-		case r := <-o.requests:
-			r.reply <- o.serve(r)
-		case <-o.quit:
-			if o.session != nil {
-				o.closing = errors.Join(o.session.drain(), o.session.close())
+		case r := <-l.requests:
+			r.reply <- l.serve(r)
+		case <-l.owner.quit:
+			if l.id == computing {
+				<-l.owner.lanes[copying].over
+				l.owner.err = errors.Join(l.owner.err, l.shut())
+				close(l.owner.closed)
 			}
 			return
 		}
+	}
+}
+
+// shut gives everything back.
+func (l *lane) shut() error {
+	o := l.owner
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.session
+	if s == nil {
+		return nil
+	}
+	o.session = nil
+	if err := l.enter(s); err != nil {
+		return err
+	}
+	return errors.Join(s.drain(copying), s.drain(computing), s.close())
+}
+
+// enter makes a session's context that of the lane's thread.
+func (l *lane) enter(s *session) (err error) {
+	if l.entered == s {
+		return nil
+	}
+	l.exit()
+	if l.leave, err = s.device.Enter(); err == nil {
+		l.entered = s
+	}
+	return err
+}
+
+func (l *lane) exit() {
+	if l.entered != nil {
+		l.leave()
+		l.entered, l.leave = nil, nil
 	}
 }
 
@@ -78,76 +136,124 @@ func guarded(op string, f func() error) (err error) {
 	return f()
 }
 
-func (o *owner) open() (err error) {
-	o.session, err = openSession(o.config)
-	return err
-}
-
-// do lets the owner run something and returns when it has. run gets the session, which it must not keep, and must
-// leave nothing queued that uses memory of the caller where it fails; after an error the owner waits for all streams
-// itself. Errors: run's; Cancelled when ctx ends before the owner gets to it; NoDevice for a device that is lost;
+// do lets a lane run something and returns when it has. run gets the session, which it must not keep, and must
+// leave nothing queued that uses memory of the caller where it fails; after an error the lane waits for its stream
+// itself. Errors: run's; Cancelled when ctx ends before the lane gets to it; NoDevice for a device that is lost;
 // Caller after close.
-func (o *owner) do(ctx context.Context, op string, run func(ctx context.Context, s *session) error) error {
+func (o *owner) do(ctx context.Context, id laneID, op string, run func(ctx context.Context, s *session) error) error {
 	r := request{ctx: ctx, op: op, run: run, reply: make(chan error, 1)}
+	l := &o.lanes[id]
 	select {
-	case o.requests <- r:
+	case l.requests <- r:
 		return <-r.reply
 	case <-ctx.Done():
 		return status.Wrap(status.Cancelled, op, "", context.Cause(ctx))
-	case <-o.over:
+	case <-l.over:
 		return status.New(status.Caller, op, o.config.name(), "an open device", "a closed one")
 	}
 }
 
 // serve runs one request.
-func (o *owner) serve(r request) error {
-	if o.lost != nil {
-		return o.lost
+func (l *lane) serve(r request) error {
+	o := l.owner
+	s, err := l.current(r)
+	if err != nil {
+		return err
 	}
-	if r.ctx.Err() != nil {
-		return status.Wrap(status.Cancelled, r.op, "", context.Cause(r.ctx))
-	}
-	if o.session == nil {
-		if err := guarded(r.op, o.open); err != nil {
-			return o.giveUp(err)
-		}
-		o.config.log("warn", "device %s: made a new context", o.config.name())
-	}
-	s := o.session
-	err := guarded(r.op, func() error { return r.run(r.ctx, s) })
+	err = guarded(r.op, func() error { return r.run(r.ctx, s) })
 	if err == nil {
+		o.mu.RUnlock()
 		return nil
 	}
-	quiet := s.drain()
-	switch {
-	case quiet != nil && status.KindOf(quiet) == status.Timeout:
-		// Nothing that asks the driver comes back from a device that hangs, giving its context up included.
-		o.session = nil
-		s.abandon()
-		return o.giveUp(quiet)
-	case quiet != nil || driver.IsLost(err):
-		o.session = nil
-		o.losses++
-		// What a dead context does not give back went with it.
-		_ = s.close()
-		if o.losses >= lossLimit {
-			return o.giveUp(err)
-		}
-		o.config.log("warn", "device %s: its context died: %v", o.config.name(), err)
+	quiet := s.drain(l.id)
+	o.mu.RUnlock()
+	if quiet == nil && !driver.IsLost(err) {
+		return err
 	}
+	return l.judge(s, err, quiet)
+}
+
+// current returns the session, read-locked, and makes a new one where there is none.
+func (l *lane) current(r request) (*session, error) {
+	o := l.owner
+	for {
+		o.mu.RLock()
+		err := o.lost
+		if err == nil && r.ctx.Err() != nil {
+			err = status.Wrap(status.Cancelled, r.op, "", context.Cause(r.ctx))
+		}
+		s := o.session
+		if err == nil && s != nil {
+			if err = l.enter(s); err == nil {
+				return s, nil
+			}
+		}
+		o.mu.RUnlock()
+		if err != nil {
+			return nil, err
+		}
+		if err := l.open(r.op); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// open makes a session where there is none. One that cannot be made in place of another that was lost is the end; the first one's
+// error goes to whoever opens the device.
+func (l *lane) open(op string) error {
+	o := l.owner
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.session != nil || o.lost != nil {
+		return nil
+	}
+	l.exit()
+	err := guarded(op, func() (err error) { o.session, err = openSession(o.config, l); return err })
+	switch {
+	case err != nil && op == "cuda.Open":
+		o.lost = err
+		return err
+	case err != nil:
+		return o.giveUp(err)
+	case op != "cuda.Open":
+		o.config.log("warn", "device %s: made a new context", o.config.name())
+	}
+	return nil
+}
+
+// judge sees to a session in which a request failed as on a device that is lost, or whose stream does not come to rest.
+func (l *lane) judge(s *session, err, quiet error) error {
+	o := l.owner
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.session != s {
+		return err // the other lane was here before
+	}
+	o.session = nil
+	if quiet != nil && status.KindOf(quiet) == status.Timeout {
+		// Nothing that asks the driver comes back from a device that hangs, giving its context up included.
+		return o.giveUp(quiet)
+	}
+	losses := o.losses.Add(1)
+	// What a dead context does not give back went with it.
+	_ = s.close()
+	if losses >= lossLimit {
+		return o.giveUp(err)
+	}
+	o.config.log("warn", "device %s: its context died: %v", o.config.name(), err)
 	return err
 }
 
-// giveUp makes a loss final.
+// giveUp makes a loss final; the caller holds mu.
 func (o *owner) giveUp(cause error) error {
 	o.lost = status.Wrap(status.NoDevice, "cuda.owner", fmt.Sprintf("device %s is lost to this process; a new one may get it back", o.config.name()), cause)
 	o.config.log("error", "%v", o.lost)
 	return o.lost
 }
 
-// close ends the owner and gives the device back. Closing twice is legal.
+// close ends the lanes and gives the device back. Closing twice is legal.
 func (o *owner) close() error {
 	o.stop.Do(func() { close(o.quit) })
-	<-o.over
-	return o.closing
+	<-o.closed
+	return o.err
 }

@@ -7,8 +7,10 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/sealc2/sealc2/cuda/driver"
+	"github.com/sealc2/sealc2/cuda/kinds"
 	"github.com/sealc2/sealc2/cuda/msm"
 	"github.com/sealc2/sealc2/cuda/ntt"
+	"github.com/sealc2/sealc2/cuda/points"
 	"github.com/sealc2/sealc2/cuda/rows"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
@@ -19,13 +21,14 @@ import (
 // elementBytes is the size of a scalar on host and device.
 const elementBytes = fr.Bytes
 
-// shape is what memory and point counts follow from.
+// shape is what a plan is made for: all that memory and times follow from. Shapes of partitions that are proved alike are equal.
 type shape struct {
 	name        string
 	log         int // of the domain
 	inputs, aux int
 	scalars     int                     // inputs, and aux that lie on the device as field elements
-	resident    int64                   // bytes of a program's tables; 0 for an assignment
+	rows        int                     // of an assignment, whose rows go up; 0 for a program's
+	resident    int64                   // bytes of a program's tables and bitmaps; 0 for an assignment
 	points      [groth16.BlockCount]int // by block
 	fields      [groth16.BlockCount]int // bound on the values other than zero and one
 	ones        [groth16.BlockCount]int // bound on the ones
@@ -63,7 +66,7 @@ func both(x, y circuit.Bits) (n int) {
 func assignmentShape(a *groth16.Assignment) *shape {
 	s := &shape{
 		name: "assignment", log: bits.TrailingZeros(uint(a.Domain())), inputs: len(a.Inputs), aux: len(a.Aux),
-		scalars: len(a.Inputs) + len(a.Aux), points: a.Points(),
+		scalars: len(a.Inputs) + len(a.Aux), rows: len(a.A), points: a.Points(),
 	}
 	// Which aux are bits is not known before they have been looked at.
 	s.fields = s.points
@@ -71,9 +74,6 @@ func assignmentShape(a *groth16.Assignment) *shape {
 	s.ones[groth16.BlockH] = 0
 	return s
 }
-
-// takeRows is how many rows of an assignment go up at once.
-const takeRows = 1 << 20
 
 // curve is the group of a block's points.
 func curve(b groth16.Block) msm.Curve {
@@ -83,13 +83,9 @@ func curve(b groth16.Block) msm.Curve {
 	return msm.G1
 }
 
-// sum is the shape of a block's multiplication.
-func (s *shape) sum(b groth16.Block) msm.Shape {
-	m := msm.Shape{Curve: curve(b), Points: s.points[b], Scalars: s.fields[b], Ones: s.ones[b]}
-	if b != groth16.BlockH {
-		m.Variables = max(s.inputs, s.aux)
-	}
-	return m
+// blockBytes is what a block of points takes.
+func (s *shape) blockBytes(b groth16.Block) int64 {
+	return max(1, int64(s.points[b])*curve(b).PointBytes())
 }
 
 // bitmapBytes is what a bitmap of n bits takes on the device.
@@ -113,93 +109,312 @@ func programPlaces(c *cut, p *circuit.Program, t *rows.Tables) (tables int64, d 
 	return tables, d
 }
 
-// layout is where everything of a partition lies in its block of device memory.
-type layout struct {
-	densities          // of an assignment; a program's are resident
-	failed    int64    // status word of the rows
+// roots is how roots of unity are kept.
+type roots uint8
+
+const (
+	fullRoots    roots = iota // one for each element and more, quickest
+	compactRoots              // few
+)
+
+func (r roots) bytes(log int) int64 {
+	if r == compactRoots {
+		return ntt.CompactBytes(log)
+	}
+	return ntt.TableBytes(log)
+}
+
+// plan is how partitions of a shape are proved on a device: where everything lies, and which blocks of points go up how often.
+type plan struct {
+	shape *shape
+	batch int // partitions proved together
+	ahead int // batches under way at once
+
+	own  ownPlaces
+	work workPlaces
+
+	roots   roots
+	vectors int // that rows take in the workspace: three, two, or none where they lie in the partition's own block
+	blocks  [groth16.BlockCount]blockPlan
+	// slots of slotBytes are what points come up to that are not resident.
+	slots     int
+	slotBytes int64
+
+	shared  int64 // mapped bytes of all that batches share: points, tables, slots, workspace
+	seconds float64
+}
+
+// blockPlan is how a block is summed up.
+type blockPlan struct {
+	resident bool
+	pieces   []msm.Piece // where it is not
+	sum      msm.Plan    // of the whole, of a Running over the pieces, or of one piece at a time
+}
+
+// ownPlaces are in a partition's own block of device memory, which it has from its upload on.
+type ownPlaces struct {
+	densities // of an assignment; a program's are resident
+	status    int64
 	bits      int64    // of aux: ones
 	scalars   int64    // inputs, then aux that are field elements
-	b, a, c   int64    // rows; h takes the place of b
-	given     [3]int64 // an assignment's a, b and c in their own order, takeRows at a time
-	sumAt     [2]int64 // scratch of the sums: of H, which leaves h alone, and of the others
-	sums      [groth16.BlockCount]msm.Plan
+	rows      [3]int64 // an assignment's a, b and c, where they fit
 	bytes     int64
-	needs     int64 // all that the card must hold for a partition, mapped
 }
 
-// blockBytes is what a block of points takes.
-func (s *shape) blockBytes(b groth16.Block) int64 {
-	return max(1, int64(s.points[b])*curve(b).PointBytes())
+// workPlaces are in the workspace, which the partition has that computes.
+type workPlaces struct {
+	status int64
+	b, a   int64 // rows; h takes the place of b
+	c      int64 // where there are three vectors
+	given  [3]int64
+	sumAt  [2]int64 // scratch of the sums: of H, which leaves h alone, and of the others
+	bytes  int64
 }
 
-// plan lays a partition out for a card of so much memory, of which unit is what is mapped at once. The card must hold all
-// blocks of points where that fits, else the largest one, the blocks then taking turns. A pure function. Errors: NoMemory,
-// with both numbers.
-func (s *shape) plan(card msm.Card, limit, unit int64) (*layout, error) {
-	const op = "cuda.Plan"
-	var all, largest int64
-	for b := range groth16.BlockCount {
-		bytes := roundUp(s.blockBytes(b), unit)
-		all += bytes
-		largest = max(largest, bytes)
-	}
-	beside := roundUp(ntt.TableBytes(s.log), unit) + roundUp(s.resident, unit)
-	var cause error
-	for _, points := range []int64{all, largest} {
-		room := limit - beside - points
-		if room <= 0 {
+// takeRows is how many rows of an assignment go up at once where its rows do not fit the partition's own block.
+const takeRows = 1 << 20
+
+// points is how a block is cut: blocks that are known are, others are summed whole.
+type pointBlocks [groth16.BlockCount]*msm.Block
+
+// card is what plans depend on of a device.
+type card struct {
+	msm.Card
+	limit, unit int64 // of its memory: what may be taken, and what is mapped at once
+}
+
+// Rates that plans are compared by.
+const (
+	transferRate = 25e9   // bytes a second, of a PCIe 4 card
+	quotientRate = 1.4e-9 // seconds an element, on an H200, with the full table
+	compactCost  = 1.15   // times as long with the compact one
+)
+
+// planFor finds the quickest way that fits: with what is known of the blocks, where points may come up in pieces. A pure function.
+// Errors: NoMemory, with both numbers.
+func planFor(s *shape, blocks *pointBlocks, partitions int, on card) (*plan, error) {
+	var best *plan
+	all := [groth16.BlockCount]bool{true, true, true, true, true}
+	for _, ownRows := range []bool{true, false} {
+		if ownRows && s.rows == 0 {
 			continue
 		}
-		l, err := s.lay(card, room/unit*unit)
-		if err == nil {
-			l.needs = beside + points + roundUp(l.bytes, unit)
-			return l, nil
+		vectors := 3
+		if ownRows {
+			vectors = 0
 		}
-		cause = err
+		for _, ahead := range []int{2, 1} {
+			if p := newPlan(s, all, fullRoots, vectors, 1, ahead); p.lay(blocks, on) == nil {
+				return p, nil
+			}
+		}
 	}
-	smallest := beside + largest + 3*s.vector()
+	// Something has to give way: roots, one vector, points. H's sum, which takes most time and scratch, decides between them.
+	slot := int64(512 << 20)
+	for slot > leastSlot && slot > on.limit/32 {
+		slot /= 2
+	}
+	for ; slot >= leastSlot && best == nil; slot /= 4 {
+		for _, resident := range [][groth16.BlockCount]bool{all, {true}, {}} {
+			for _, vectors := range []int{3, 2} {
+				for _, roots := range []roots{fullRoots, compactRoots} {
+					batch := 1 // what vectors take of their own is not for many
+					if !resident[groth16.BlockL] && s.rows == 0 {
+						batch = min(partitions, batchLimit) // points that all share come up once for all
+					}
+					p := newPlan(s, resident, roots, vectors, batch, 1)
+					p.slotBytes = slot
+					if p.weigh(blocks, on) == nil && (best == nil || p.seconds < best.seconds) {
+						best = p
+					}
+				}
+			}
+		}
+		if best != nil {
+			if best.lay(blocks, on) != nil {
+				best = nil
+			}
+		}
+	}
+	if best != nil {
+		return best, nil
+	}
+	least := s.least(on.unit)
 	return nil, &status.Error{
-		Kind: status.NoMemory, Op: op, Where: s.name + ": device memory",
-		Want: fmt.Sprintf("more than %d bytes (%s)", smallest, host.FormatBytes(smallest)),
-		Got:  fmt.Sprintf("%d bytes (%s)", limit, host.FormatBytes(limit)), Cause: cause,
+		Kind: status.NoMemory, Op: "cuda.Plan", Where: s.name + ": device memory",
+		Want: fmt.Sprintf("more than %d bytes (%s)", least, host.FormatBytes(least)),
+		Got:  fmt.Sprintf("%d bytes (%s)", on.limit, host.FormatBytes(on.limit)),
 	}
 }
 
-// lay places a partition's parts in at most room bytes.
-func (s *shape) lay(card msm.Card, room int64) (*layout, error) {
-	var l layout
-	var c cut
-	if s.resident == 0 {
-		l.densities.place(&c, s.inputs, s.aux)
-	}
-	l.failed = c.take(rows.StatusBytes)
-	l.bits = c.take(bitmapBytes(s.aux))
-	l.scalars = c.take(elementBytes * int64(s.scalars))
-	l.sumAt[1] = c.at
-	l.b = c.take(s.vector())
-	l.sumAt[0] = c.at
-	l.a = c.take(s.vector())
-	l.c = c.take(s.vector())
-	if s.resident == 0 {
-		for i := range l.given {
-			l.given[i] = c.take(elementBytes * int64(min(takeRows, s.domain())))
-		}
-	}
-	l.bytes = c.at
-	if l.bytes > room {
-		return nil, status.New(status.NoMemory, "cuda.Plan", s.name, fmt.Sprintf("%d bytes for rows and witness", l.bytes), fmt.Sprint(room))
-	}
-	for b := range groth16.BlockCount {
-		at := l.sumAt[min(1, b)]
-		plan, err := msm.PlanFor(s.sum(b), card, room-at)
-		if err != nil {
-			return nil, err
-		}
-		l.sums[b] = plan
-		l.bytes = max(l.bytes, at+plan.Bytes)
-	}
-	return &l, nil
+// least bounds from below what a partition takes: two vectors, what is its own, and its tables.
+func (s *shape) least(unit int64) int64 {
+	p := newPlan(s, [groth16.BlockCount]bool{}, compactRoots, 2, 1, 1)
+	p.layOwn(unit)
+	return p.needs() + p.roots.bytes(s.log) + s.resident + 2*s.vector() + slotCount*leastSlot
 }
+
+const (
+	batchLimit = 10
+	slotCount  = 3
+	leastSlot  = 1 << 20
+)
+
+func newPlan(s *shape, resident [groth16.BlockCount]bool, roots roots, vectors, batch, ahead int) *plan {
+	p := &plan{shape: s, roots: roots, vectors: vectors, batch: max(1, batch), ahead: ahead}
+	for b := range p.blocks {
+		p.blocks[b].resident = resident[b]
+	}
+	return p
+}
+
+// needs is what a device must hold for a job.
+func (p *plan) needs() int64 { return p.shared + p.each()*int64(p.ahead) }
+
+// each is what a batch's own blocks take.
+func (p *plan) each() int64 { return p.own.bytes * int64(p.batch) }
+
+// weigh is lay as far as it takes to compare plans: with the sum of H alone.
+func (p *plan) weigh(blocks *pointBlocks, on card) error {
+	return p.place(blocks, on, groth16.BlockL)
+}
+
+// lay places everything in at most the card's memory, for the choices made, and estimates the time a partition. Errors: NoMemory.
+func (p *plan) lay(blocks *pointBlocks, on card) error {
+	return p.place(blocks, on, groth16.BlockCount)
+}
+
+// place is lay for the blocks before end.
+func (p *plan) place(blocks *pointBlocks, on card, end groth16.Block) error {
+	s := p.shape
+	p.layOwn(on.unit)
+	p.slots = 0
+	p.shared = roundUp(p.roots.bytes(s.log), on.unit) + roundUp(s.resident, on.unit)
+	streamed, once := 0.0, 0.0 // bytes a partition, and a batch
+	for b := range p.blocks {
+		bytes := s.blockBytes(groth16.Block(b))
+		switch {
+		case p.blocks[b].resident:
+			p.shared += roundUp(bytes, on.unit)
+		case b == int(groth16.BlockH):
+			streamed += float64(bytes)
+		default:
+			once += float64(bytes)
+		}
+	}
+	if streamed+once > 0 {
+		p.slots = slotCount
+		p.shared += roundUp(int64(p.slots)*p.slotBytes, on.unit)
+	}
+	room := (on.limit - p.shared - p.each()*int64(p.ahead)) / on.unit * on.unit
+	seconds, err := p.layWork(blocks, on, room, end)
+	if err != nil {
+		p.shared += roundUp(p.work.bytes, on.unit)
+		return err
+	}
+	p.shared += roundUp(p.work.bytes, on.unit)
+	seconds += quotientRate * float64(s.domain()) * 132 / float64(on.SMs)
+	if p.roots == compactRoots {
+		seconds += (compactCost - 1) * quotientRate * float64(s.domain()) * 132 / float64(on.SMs)
+	}
+	p.seconds = max(seconds, (streamed+once/float64(p.batch))/transferRate)
+	return nil
+}
+
+// layOwn places what a partition has of its own.
+func (p *plan) layOwn(unit int64) {
+	s, o := p.shape, &p.own
+	var c cut
+	o.status = c.take(max(kinds.StatusBytes, points.FaultBytes))
+	if s.rows > 0 {
+		o.densities.place(&c, s.inputs, s.aux)
+	}
+	o.bits = c.take(bitmapBytes(s.aux))
+	o.scalars = c.take(elementBytes * int64(s.scalars))
+	if p.vectors == 0 {
+		for i := range o.rows {
+			o.rows[i] = c.take(s.vector())
+		}
+	}
+	o.bytes = roundUp(c.at, unit)
+}
+
+// layWork places the workspace in at most room bytes, and estimates the time of the sums, for the blocks before end.
+func (p *plan) layWork(blocks *pointBlocks, on card, room int64, end groth16.Block) (seconds float64, err error) {
+	s, w := p.shape, &p.work
+	var c cut
+	w.status = c.take(rows.StatusBytes)
+	w.sumAt = [2]int64{c.at, c.at}
+	if p.vectors > 0 {
+		w.b = c.take(s.vector())
+		w.sumAt[0] = c.at
+		w.a = c.take(s.vector())
+		if p.vectors > 2 {
+			w.c = c.take(s.vector())
+		}
+		if s.rows > 0 {
+			for i := range w.given {
+				w.given[i] = c.take(elementBytes * int64(min(takeRows, s.domain())))
+			}
+		}
+	}
+	w.bytes = c.at
+	if w.bytes > room {
+		return 0, status.New(status.NoMemory, "cuda.Plan", s.name, fmt.Sprintf("%d bytes for the workspace", w.bytes), fmt.Sprint(room))
+	}
+	for b := range end {
+		block, at := &p.blocks[b], w.sumAt[min(1, b)]
+		shape := s.sum(b)
+		if !block.resident {
+			if blocks == nil || blocks[b] == nil {
+				return 0, status.New(status.NoMemory, "cuda.Plan", s.name, "points that stay on the device", "too little memory for them")
+			}
+			if block.pieces, err = blocks[b].Pieces(int(max(p.slotBytes/curve(b).PointBytes(), msm.LeastPiece))); err != nil {
+				return 0, err
+			}
+			shape = msm.ShapeOf(curve(b), block.pieces)
+			if p.batch == 1 || b == groth16.BlockH {
+				shape.Pieces = len(block.pieces)
+			}
+		}
+		if block.sum, err = msm.PlanFor(shape, on.Card, room-at); err != nil {
+			w.bytes = max(w.bytes, at)
+			return 0, err
+		}
+		w.bytes = max(w.bytes, at+block.sum.Bytes)
+		if block.resident {
+			seconds += block.sum.Seconds(s.fields[b], s.ones[b]/2)
+		}
+		for _, piece := range block.pieces {
+			seconds += block.sum.Seconds(piece.Scalars, piece.Ones/2)
+		}
+	}
+	return seconds, nil
+}
+
+// sum is the shape of a whole block's multiplication.
+func (s *shape) sum(b groth16.Block) msm.Shape {
+	m := msm.Shape{Curve: curve(b), Points: s.points[b], Scalars: s.fields[b], Ones: s.ones[b]}
+	if b != groth16.BlockH {
+		m.Variables = max(s.inputs, s.aux)
+	}
+	return m
+}
+
+// streams says whether points come up while they are used.
+func (p *plan) streams() bool { return p.slots > 0 }
 
 // cardOf is what plans depend on of a device.
 func cardOf(i driver.Info) msm.Card { return msm.Card{SMs: i.SMCount, SharedBytes: i.SharedBytes} }
+
+// String is the plan for people.
+func (p *plan) String() string {
+	var resident []string
+	for b := range p.blocks {
+		if p.blocks[b].resident {
+			resident = append(resident, blockNames[b])
+		}
+	}
+	return fmt.Sprintf("%s: %s in all, points of %v stay, %d slots of %s, batches of %d, %d at once, %d vectors, about %.2f s a partition",
+		p.shape.name, host.FormatBytes(p.needs()), resident, p.slots, host.FormatBytes(p.slotBytes), p.batch, p.ahead, p.vectors, p.seconds)
+}

@@ -21,7 +21,7 @@ func programHostBytes(p *circuit.Program) int64 {
 // programValues are the compact witness of a program's inputs.
 type programValues struct {
 	program *circuit.Program
-	inputs  func(k int) (*circuit.Inputs, error)
+	inputs  func() (*circuit.Inputs, error)
 	scalars []fr.Element // inputs, then the field elements among the aux
 	witness circuit.Witness
 	tables  *rows.Tables
@@ -30,88 +30,94 @@ type programValues struct {
 }
 
 func (v *programValues) expand(ctx context.Context, p *partition) error {
-	inputs := v.program.InputCount()
-	v.scalars = host.Alloc[fr.Element](p.arena, inputs+v.program.NumCount())
-	v.witness = circuit.Witness{
-		Inputs: v.scalars[:inputs:inputs],
-		Bits:   circuit.Bits{Words: host.Alloc[uint64](p.arena, circuit.BitWords(v.program.AuxCount())), Len: v.program.AuxCount()},
-		Nums:   v.scalars[inputs:],
-	}
-	in, err := v.inputs(0)
+	in, err := v.inputs()
 	if err != nil {
 		return err
+	}
+	inputs := v.program.InputCount()
+	p.mu.Lock() // partitions of a batch share its arena
+	v.scalars = host.Alloc[fr.Element](p.arena, inputs+v.program.NumCount())
+	bits := host.Alloc[uint64](p.arena, circuit.BitWords(v.program.AuxCount()))
+	p.mu.Unlock()
+	v.witness = circuit.Witness{
+		Inputs: v.scalars[:inputs:inputs],
+		Bits:   circuit.Bits{Words: bits, Len: v.program.AuxCount()},
+		Nums:   v.scalars[inputs:],
 	}
 	return v.program.Expand(ctx, in, &v.witness, p.backend.threads)
 }
 
-// residents uploads the program's tables and bitmaps, where they are not on the device already.
-func (v *programValues) residents(ctx context.Context, p *partition) error {
+func (v *programValues) upload(ctx context.Context, p *partition) error {
+	const op = "cuda.upload"
+	if err := v.useProgram(ctx, p); err != nil {
+		return err
+	}
+	if err := sendSlice(ctx, p.batch, op, p.at(p.plan.own.scalars), v.scalars); err != nil {
+		return err
+	}
+	return sendSlice(ctx, p.batch, op, p.at(p.plan.own.bits), v.witness.Bits.Words)
+}
+
+// useProgram pins the program's tables and bitmaps, and copies them up where they are not on the device already.
+func (v *programValues) useProgram(ctx context.Context, p *partition) error {
 	const op = "cuda.program"
 	known, image, err := p.backend.planned(v.program)
 	if err != nil {
 		return err
 	}
-	var r *resident
-	fresh := false
 	var c cut
 	tables, d := programPlaces(&c, v.program, known.tables)
-	err = p.do(ctx, op, func(_ context.Context, s *session) (err error) {
-		if r = s.memory.find(v.program); r == nil {
-			fresh = true
-			if r, err = s.memory.keep(v.program, c.at); err != nil {
+	density := v.program.Density()
+	r, err := p.resident(ctx, op, v.program, c.at, func(ctx context.Context, r *resident) error {
+		if image == nil {
+			if _, image, err = rows.Build(v.program); err != nil {
 				return err
 			}
 		}
-		p.pins = append(p.pins, r)
+		base := r.arena.Base()
+		if err := sendSlice(ctx, p.batch, op, base.Add(tables), image); err != nil {
+			return err
+		}
+		for _, m := range []struct {
+			at   int64
+			from circuit.Bits
+		}{{d.kinds, v.program.Kinds()}, {d.aAux, density.AAux}, {d.bAux, density.BAux}, {d.bInput, density.BInput}} {
+			if err := sendSlice(ctx, p.batch, op, base.Add(m.at), m.from.Words[:circuit.BitWords(m.from.Len)]); err != nil {
+				return err
+			}
+		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	base, density := r.arena.Base(), v.program.Density()
+	base := r.arena.Base()
 	v.tables, v.image = known.tables, base.Add(tables)
 	v.places = places{kinds: base.Add(d.kinds), aAux: base.Add(d.aAux), bAux: base.Add(d.bAux), bInput: base.Add(d.bInput), bInputs: density.BInput.Count()}
-	if !fresh {
-		return nil
-	}
-	if image == nil {
-		_, image, err = rows.Build(v.program)
-	}
-	if err == nil {
-		err = uploadSlice(ctx, p.backend.owner, op, p.session, v.image, image, p.backend.threads)
-	}
-	for _, m := range []struct {
-		at   driver.Ptr
-		from circuit.Bits
-	}{{v.places.kinds, v.program.Kinds()}, {v.places.aAux, density.AAux}, {v.places.bAux, density.BAux}, {v.places.bInput, density.BInput}} {
-		if err == nil {
-			err = uploadSlice(ctx, p.backend.owner, op, p.session, m.at, m.from.Words[:circuit.BitWords(m.from.Len)], p.backend.threads)
-		}
-	}
-	return p.filled(ctx, r, err)
+	return nil
 }
 
-func (v *programValues) upload(ctx context.Context, p *partition) error {
-	const op = "cuda.upload"
-	if err := uploadSlice(ctx, p.backend.owner, op, p.session, p.at(p.layout.scalars), v.scalars, p.backend.threads); err != nil {
-		return err
-	}
-	return uploadSlice(ctx, p.backend.owner, op, p.session, p.at(p.layout.bits), v.witness.Bits.Words, p.backend.threads)
+// compact is the witness on the device.
+func (v *programValues) compact(p *partition) rows.Witness {
+	scalars := p.at(p.plan.own.scalars)
+	return rows.Witness{Bits: p.at(p.plan.own.bits), Inputs: scalars, Nums: scalars.Add(elementBytes * int64(p.plan.shape.inputs))}
 }
 
-func (v *programValues) evaluate(ctx context.Context, p *partition) error {
+func (v *programValues) check(ctx context.Context, p *partition) error {
 	failed := [1]uint32{}
-	err := p.do(ctx, "cuda.evaluate", func(ctx context.Context, s *session) error {
-		l := p.layout
-		scalars := p.at(l.scalars)
-		w := rows.Witness{Bits: p.at(l.bits), Inputs: scalars, Nums: scalars.Add(elementBytes * int64(p.shape.inputs))}
-		if err := s.rows.Clear(s.compute, p.at(l.failed)); err != nil {
+	err := p.do(ctx, computing, "cuda.evaluate", func(ctx context.Context, s *session) error {
+		to := rows.Vectors{}
+		if p.plan.vectors == 3 {
+			to = p.vectors()
+		}
+		status := p.in(p.plan.work.status)
+		if err := s.rows.Clear(s.compute, status); err != nil {
 			return err
 		}
-		if err := s.rows.Evaluate(s.compute, v.tables, v.image, w, p.rows(), p.shape.log, p.at(l.failed)); err != nil {
+		if err := s.rows.Evaluate(s.compute, v.tables, v.image, v.compact(p), to, p.plan.shape.log, status); err != nil {
 			return err
 		}
-		return fetch(ctx, s, p.at(l.failed), failed[:])
+		return fetch(ctx, s.compute, s.down, status, failed[:])
 	})
 	if err != nil || failed[0] == rows.None {
 		return err
@@ -122,14 +128,17 @@ func (v *programValues) evaluate(ctx context.Context, p *partition) error {
 	return wrongRow("cuda.evaluate", failed[0])
 }
 
+func (v *programValues) fill(ctx context.Context, p *partition, to rows.Vectors) error {
+	return p.do(ctx, computing, "cuda.fill", func(ctx context.Context, s *session) error {
+		return s.rows.Evaluate(s.compute, v.tables, v.image, v.compact(p), to, p.plan.shape.log, 0)
+	})
+}
+
 func (v *programValues) publicInputs() []fr.Element { return v.witness.Inputs }
 
 func (v *programValues) sections(p *partition, b groth16.Block) []msm.Section {
-	scalars := p.at(p.layout.scalars)
-	inputs := msm.Section{Count: p.shape.inputs, Points: p.shape.inputs, Scalars: scalars, Full: true}
-	aux := msm.Section{
-		Count: p.shape.aux, Points: p.shape.aux, Kind: v.places.kinds, Bits: p.at(p.layout.bits),
-		Scalars: scalars.Add(elementBytes * int64(p.shape.inputs)),
-	}
-	return blockSections(b, p.shape, &v.places, inputs, aux)
+	w, s := v.compact(p), p.plan.shape
+	inputs := msm.Section{Count: s.inputs, Points: s.inputs, Scalars: w.Inputs, Full: true}
+	aux := msm.Section{Count: s.aux, Points: s.aux, Kind: v.places.kinds, Bits: w.Bits, Scalars: w.Nums}
+	return blockSections(b, s, &v.places, inputs, aux)
 }

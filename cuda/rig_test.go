@@ -90,9 +90,9 @@ func prove(ctx context.Context, b *Backend, v *tiny, explicit bool) (string, err
 	defer arena.Close()
 	var p groth16.Batch
 	if explicit {
-		p, err = b.BeginAssignment([]*groth16.Assignment{v.assignment}, v.srs, arena)
+		p, err = b.BeginAssignment([]*groth16.Assignment{v.assignment}, 1, v.srs, arena)
 	} else {
-		p, err = b.Begin(v.program, 1, v.fixed, v.srs, arena)
+		p, err = b.Begin(v.program, 1, 1, v.fixed, v.srs, arena)
 	}
 	if err != nil {
 		return "", err

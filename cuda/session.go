@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/sealc2/sealc2/cuda/driver"
+	"github.com/sealc2/sealc2/cuda/kinds"
 	"github.com/sealc2/sealc2/cuda/msm"
 	"github.com/sealc2/sealc2/cuda/ntt"
 	"github.com/sealc2/sealc2/cuda/points"
@@ -14,30 +15,39 @@ import (
 	"github.com/sealc2/sealc2/engine/status"
 )
 
-// session is the life of one context: all that is made in it. Used by the owner alone, but for the ring's slots.
+// session is the life of one context: all that is made in it. Used by the owner's lanes alone, but for the ring's slots.
 type session struct {
 	device  *driver.Device
-	leave   func()
 	library *driver.Library
-	up      *driver.Stream // copies to the device
-	compute *driver.Stream
 	events  []*driver.Event
-	ring    ring
-	down    *driver.Pinned // results
 	memory  *memory
+
+	// Of the lane that copies.
+	up      *driver.Stream
+	ring    ring
+	kinds   *kinds.Kinds
+	points  *points.Points
+	arrived *driver.Pinned // results
+	host    hostPoints
+
+	// Of the lane that computes.
+	compute *driver.Stream
+	down    *driver.Pinned // results
 	msm     *msm.Summer
 	rows    *rows.Rows
-	points  *points.Points
 }
 
 // openSession makes a context and everything that must not be made while it works: pinned memory, and every kernel
 // put on the device.
-func openSession(config Config) (s *session, err error) {
+func openSession(config Config, l *lane) (s *session, err error) {
 	s = &session{}
 	if s.device, err = config.API.Open(config.Index); err != nil {
 		return nil, err
 	}
-	if err := s.fill(config); err != nil {
+	if err = l.enter(s); err == nil {
+		err = s.fill(config)
+	}
+	if err != nil {
 		if left := s.close(); left != nil {
 			config.log("warn", "device %s: %v", config.name(), left)
 		}
@@ -48,9 +58,6 @@ func openSession(config Config) (s *session, err error) {
 
 func (s *session) fill(config Config) (err error) {
 	d := s.device
-	if s.leave, err = d.Enter(); err != nil {
-		return err
-	}
 	if config.WaitLimit > 0 {
 		d.Limit = config.WaitLimit
 	}
@@ -61,9 +68,12 @@ func (s *session) fill(config Config) (err error) {
 		return err
 	}
 	s.ring.slotBytes = config.PinnedBytes / (2 * ringWorkers) &^ (align - 1)
-	if s.down, err = d.NewPinned(downBytes, 1); err != nil {
-		return err
+	for _, results := range []**driver.Pinned{&s.down, &s.arrived} {
+		if *results, err = d.NewPinned(downBytes, 1); err != nil {
+			return err
+		}
 	}
+	s.host = hostPoints{limit: config.HostBytes, blocks: map[blockKey]*driver.Pinned{}}
 	for _, stream := range []struct {
 		name string
 		into **driver.Stream
@@ -90,12 +100,15 @@ func (s *session) fill(config Config) (err error) {
 	if s.points, err = points.New(s.library.Kernel); err != nil {
 		return err
 	}
+	if s.kinds, err = kinds.New(s.library.Kernel); err != nil {
+		return err
+	}
 	// Roots of unity are resident, and their table is made with the first partition; the kernels are put on the device now.
 	transforms, err := ntt.New(s.library.Kernel, 0, 0)
 	if err != nil {
 		return err
 	}
-	if err := s.library.Warm(slices.Concat(s.rows.Kernels(), transforms.Kernels(), s.msm.Kernels(), s.points.Kernels())...); err != nil {
+	if err := s.library.Warm(slices.Concat(s.rows.Kernels(), transforms.Kernels(), s.msm.Kernels(), s.points.Kernels(), s.kinds.Kernels())...); err != nil {
 		return err
 	}
 	s.memory = &memory{device: d, limit: config.MemoryBytes, unit: unit, held: map[*driver.Arena]struct{}{}}
@@ -112,23 +125,31 @@ func (s *session) event() (*driver.Event, error) {
 }
 
 // rootsKey names the resident table of roots of unity for transforms of up to 2^log elements.
-type rootsKey struct{ log int }
+type rootsKey struct {
+	log  int
+	form roots
+}
 
-// transforms pins a table of roots that serves the partition, and makes it where there is none.
-func (s *session) transforms(ctx context.Context, p *partition) error {
-	for log := p.shape.log; log <= ntt.MaxLog; log++ {
-		if r := s.memory.find(rootsKey{log}); r != nil {
-			p.pins = append(p.pins, r)
-			p.transforms = r.value.(*ntt.Transforms)
+// useRoots pins a table of roots that serves the batch, and makes it where there is none.
+func (s *session) useRoots(ctx context.Context, b *batch) error {
+	form := b.plan.roots
+	for log := b.plan.shape.log; log <= ntt.MaxLog; log++ {
+		if r := s.memory.find(rootsKey{log, form}); r != nil {
+			b.pin(r)
+			b.transforms = r.value.(*ntt.Transforms)
 			return nil
 		}
 	}
-	log := p.shape.log
-	r, err := s.memory.keep(rootsKey{log}, ntt.TableBytes(log))
+	log := b.plan.shape.log
+	r, err := s.memory.keep(rootsKey{log, form}, form.bytes(log))
 	if err != nil {
 		return err
 	}
-	t, err := ntt.New(s.library.Kernel, log, r.arena.Base())
+	make := ntt.New
+	if form == compactRoots {
+		make = ntt.NewCompact
+	}
+	t, err := make(s.library.Kernel, log, r.arena.Base())
 	if err == nil {
 		err = t.Prepare(s.compute)
 	}
@@ -136,14 +157,14 @@ func (s *session) transforms(ctx context.Context, p *partition) error {
 		err = waited
 	}
 	if err != nil {
-		if s.drain() == nil { // else the table stays where it is, and the owner sees to the device
+		if s.drain(computing) == nil { // else the table stays where it is, and the owner sees to the device
 			_ = s.memory.drop(r) // what cannot be unmapped is tried again at the end
 		}
 		return err
 	}
-	r.value, r.ready = t, true
-	p.pins = append(p.pins, r)
-	p.transforms = t
+	s.memory.fill(r, t)
+	b.pin(r)
+	b.transforms = t
 	return nil
 }
 
@@ -155,15 +176,13 @@ func (s *session) same(other *session) error {
 	return status.New(status.NoDevice, "cuda.session", s.device.Name, "the context that the partition began in", "a new one, since that died")
 }
 
-// drain waits until nothing is queued.
-func (s *session) drain() error {
-	var all []error
-	for _, stream := range []*driver.Stream{s.up, s.compute} {
-		if stream != nil {
-			all = append(all, stream.Synchronize(context.Background()))
-		}
+// drain waits until nothing of a lane is queued.
+func (s *session) drain(lane laneID) error {
+	stream := s.compute
+	if lane == copying {
+		stream = s.up
 	}
-	return errors.Join(all...)
+	return stream.Synchronize(context.Background())
 }
 
 // close gives everything back, in an order that leaves nothing in use. It goes on after errors and returns them all.
@@ -183,7 +202,11 @@ func (s *session) close() error {
 	if s.msm != nil {
 		all = append(all, s.msm.Close())
 	}
-	for _, p := range []*driver.Pinned{s.ring.pinned, s.down} {
+	pinned := []*driver.Pinned{s.ring.pinned, s.down, s.arrived}
+	for _, p := range s.host.blocks {
+		pinned = append(pinned, p)
+	}
+	for _, p := range pinned {
 		if p != nil {
 			all = append(all, p.Close())
 		}
@@ -191,31 +214,21 @@ func (s *session) close() error {
 	if s.library != nil {
 		all = append(all, s.library.Close())
 	}
-	if s.leave != nil {
-		s.leave()
-	}
 	all = append(all, s.device.Close())
 	return errors.Join(all...)
 }
 
-// abandon leaves a device that hangs as it is.
-func (s *session) abandon() {
-	if s.leave != nil {
-		s.leave()
-	}
-}
-
-// fetch copies a result from the device, behind what is queued on the compute stream, and waits for it. It has at most
+// fetch copies a result from the device into pinned memory and from there, behind what is queued on the stream, and waits for it. It has at most
 // downBytes.
-func fetch[T any](ctx context.Context, s *session, from driver.Ptr, into []T) error {
+func fetch[T any](ctx context.Context, stream *driver.Stream, pinned *driver.Pinned, from driver.Ptr, into []T) error {
 	bytes := int64(len(into)) * int64(unsafe.Sizeof(*new(T)))
 	status.Check(bytes <= downBytes, "cuda.fetch", "a result that fits its memory")
-	if err := s.compute.CopyToHost(s.down.Pointer(), from, bytes); err != nil {
+	if err := stream.CopyToHost(pinned.Pointer(), from, bytes); err != nil {
 		return err
 	}
-	if err := s.compute.Synchronize(ctx); err != nil {
+	if err := stream.Synchronize(ctx); err != nil {
 		return err
 	}
-	copy(into, unsafe.Slice((*T)(s.down.Pointer()), len(into)))
+	copy(into, unsafe.Slice((*T)(pinned.Pointer()), len(into)))
 	return nil
 }

@@ -195,7 +195,7 @@ func (v assignmentValues) hostBytes() (beside, check int64) { return 0, 0 }
 func (v assignmentValues) inputs(int) (*circuit.Inputs, error) { return nil, nil }
 
 func (v assignmentValues) begin(b *batch) (groth16.Batch, error) {
-	return b.device.backend.BeginAssignment(v[b.first:b.first+len(b.parts)], b.work.srs, b.arena)
+	return b.device.backend.BeginAssignment(v[b.first:b.first+len(b.parts)], len(v), b.work.srs, b.arena)
 }
 
 // check looks at the rows of all circuits but the first, whose own evaluate stage comes next.

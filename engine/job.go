@@ -191,7 +191,7 @@ func (v *programValues) hostBytes() (beside, check int64) {
 func (v *programValues) inputs(partition int) (*circuit.Inputs, error) { return v.layOut(partition) }
 
 func (v *programValues) begin(b *batch) (groth16.Batch, error) {
-	return b.device.backend.Begin(v.program, len(b.parts), func(k int) (*circuit.Inputs, error) { return b.parts[k].inputs, nil }, b.work.srs, b.arena)
+	return b.device.backend.Begin(v.program, b.work.partitions, len(b.parts), func(k int) (*circuit.Inputs, error) { return b.parts[k].inputs, nil }, b.work.srs, b.arena)
 }
 
 // witnessBytes is what newWitness takes from an arena.

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -287,11 +289,17 @@ func (e *Event) Synchronize(ctx context.Context) error {
 		case waited < spin:
 			runtime.Gosched()
 		case waited < 100*spin:
-			time.Sleep(nap)
+			sleep(nap)
 		default:
-			time.Sleep(longNap)
+			sleep(longNap)
 		}
 	}
+}
+
+// sleep is precise, where time.Sleep of less than a millisecond takes one: it costs the thread meanwhile.
+func sleep(d time.Duration) {
+	t := unix.NsecToTimespec(int64(d))
+	_ = unix.Nanosleep(&t, nil) // a signal ends it early, and whoever waits looks again
 }
 
 // where names the stream for error text.

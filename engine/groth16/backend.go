@@ -87,13 +87,13 @@ type Backend interface {
 	Name() string
 	// Plan is a pure function of the program, the number of partitions that a job has, and the machine.
 	Plan(p *circuit.Program, partitions int) (Plan, error)
-	// Begin starts a batch of count partitions, at most Plan's Batch; inputs is called once for each, by its stage "expand". arena is a
-	// block of at least Plan's HostBytes, owned by the batch until Close.
-	Begin(p *circuit.Program, count int, inputs func(k int) (*circuit.Inputs, error), srs SRS, arena *host.Arena) (Batch, error)
+	// Begin starts a batch of count partitions, at most the Batch of the Plan for as many partitions as the job has; inputs is called
+	// once for each, by its stage "expand". arena is a block of at least that Plan's HostBytes, owned by the batch until Close.
+	Begin(p *circuit.Program, partitions, count int, inputs func(k int) (*circuit.Inputs, error), srs SRS, arena *host.Arena) (Batch, error)
 	// PlanAssignment and BeginAssignment are the same for values made elsewhere, all of one shape. The plan is a pure function of
 	// the first one's lengths and densities. A, B and C of an assignment are read until its stage "evaluate" has ended, which
 	// checks every row; the rest of it until Close.
 	PlanAssignment(a *Assignment, partitions int) (Plan, error)
 	// BeginAssignment: see PlanAssignment.
-	BeginAssignment(list []*Assignment, srs SRS, arena *host.Arena) (Batch, error)
+	BeginAssignment(list []*Assignment, partitions int, srs SRS, arena *host.Arena) (Batch, error)
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -114,12 +115,15 @@ func TestDo_Cancelled(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		var ran atomic.Int32
 		err := Do(ctx, "test", 1000, 1, 2, func(_, from, _ int) error {
-			if ran.Add(1) == 10 {
+			switch n := ran.Add(1); {
+			case n == 10:
 				cancel(why)
+			case n > 10:
+				<-ctx.Done()
 			}
 			return nil
 		})
-		if status.KindOf(err) != status.Cancelled || !errors.Is(err, why) || ran.Load() > 12 {
+		if status.KindOf(err) != status.Cancelled || !errors.Is(err, why) || ran.Load() > 11 {
 			t.Errorf("%v after %d runs", err, ran.Load())
 		}
 		if err := Do(ctx, "test", 1, 1, 2, func(_, _, _ int) error { return nil }); status.KindOf(err) != status.Cancelled {
@@ -357,6 +361,16 @@ func TestNewArenaNear(t *testing.T) {
 		t.Fatal(err)
 	}
 	near := max(0, topology.Nodes[0].Number)
+	own, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(own), "Mems_allowed_list:\t")
+	list, _, _ = strings.Cut(list, "\n")
+	mems := set(t, list)
+	if why := topology.MemoryUnbound; why != nil && mems.Has(near) && !errors.Is(why, unix.EPERM) && !errors.Is(why, unix.ENOSYS) {
+		t.Errorf("memory of node %d of %s is not forbidden, but refused: %v", near, list, why)
+	}
 	for node, refused := range map[int]bool{-1: false, -7: false, near: topology.MemoryUnbound != nil, 900: true, maxNodes: true} {
 		a, err := NewArenaNear(size, node)
 		if err != nil {
@@ -366,6 +380,13 @@ func TestNewArenaNear(t *testing.T) {
 			t.Errorf("near %d: %d, %v", node, got, why)
 		}
 		touch(a)
+		if maps, err := os.ReadFile("/proc/self/numa_maps"); err == nil && node == near {
+			_, line, _ := strings.Cut(string(maps), fmt.Sprintf("%x ", unsafe.Pointer(unsafe.SliceData(a.block))))
+			line, _, _ = strings.Cut(line, "\n")
+			if preferred := strings.HasPrefix(line, fmt.Sprintf("prefer:%d ", node)); preferred == refused {
+				t.Errorf("the kernel says %q of memory near %d", line, node)
+			}
+		}
 		a.Close()
 	}
 	if _, err := NewArenaNear(-1, 0); status.KindOf(err) != status.Internal {

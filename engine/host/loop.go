@@ -67,28 +67,27 @@ func (l *loop) plain() {
 	wg.Wait()
 }
 
-// serve takes runs until there are no more.
+// serve takes runs until there are no more or one fails. A panic of work becomes a value.
 func (l *loop) serve(worker int) {
-	for {
-		at := l.next.Add(1) - 1
-		if at >= l.runs {
-			return
-		}
-		if err := l.one(worker, at); err != nil {
+	var at int64
+	var err error
+	defer func() {
+		if err != nil {
 			l.fail(at, err)
+		}
+	}()
+	defer status.Recover(l.op, &err)
+	for err == nil {
+		if at = l.next.Add(1) - 1; at >= l.runs {
 			return
 		}
+		if l.ctx.Err() != nil {
+			err = status.Wrap(status.Cancelled, l.op, "", context.Cause(l.ctx))
+			return
+		}
+		from := int(at) * l.run
+		err = l.work(worker, from, min(from+l.run, l.n))
 	}
-}
-
-// one does a run and turns its panic into a value.
-func (l *loop) one(worker int, at int64) (err error) {
-	defer status.Recover(l.op, &err)
-	if l.ctx.Err() != nil {
-		return status.Wrap(status.Cancelled, l.op, "", context.Cause(l.ctx))
-	}
-	from := int(at) * l.run
-	return l.work(worker, from, min(from+l.run, l.n))
 }
 
 // fail ends the loop. All runs before this one have been handed out, so whichever is first is known in the end.

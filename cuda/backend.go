@@ -214,7 +214,8 @@ func (k *planned) cut() (*pointBlocks, error) { return &k.blocks, nil }
 
 // needs is a plan as the engine takes it.
 func (b *Backend) needs(p *plan, hostBytes int64) groth16.Plan {
-	return groth16.Plan{Batch: p.batch, Ahead: p.ahead, HostBytes: hostBytes * int64(p.batch), DeviceBytes: p.needs() / int64(p.ahead), Threads: b.threads}
+	return groth16.Plan{Batch: p.batch, Ahead: p.ahead, HostBytes: hostBytes * int64(p.batch), DeviceBytes: p.each(), Threads: b.threads,
+		Shared: []host.Shared{{Key: p, Needs: host.Needs{DeviceBytes: p.shared}}}}
 }
 
 // PlanAssignment returns what partitions of an assignment of this shape need, all its values taken for field

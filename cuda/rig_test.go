@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"encoding/hex"
+	"slices"
 	"testing"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -74,40 +75,52 @@ func openBackend(t testing.TB, seed uint64) (*Backend, *sim.Driver) {
 	return b, double
 }
 
-// prove runs a partition's stages and returns the proof in hexadecimal.
+// prove proves one partition and returns the proof in hexadecimal.
 func prove(ctx context.Context, b *Backend, v *tiny, explicit bool) (string, error) {
-	plan, err := b.Plan(v.program, 1)
-	if explicit {
-		plan, err = b.PlanAssignment(v.assignment, 1)
-	}
+	proofs, err := proveBatch(ctx, b, v, explicit, 1)
 	if err != nil {
 		return "", err
+	}
+	return proofs[0], nil
+}
+
+// proveBatch proves equal partitions in one batch, stage by stage.
+func proveBatch(ctx context.Context, b *Backend, v *tiny, explicit bool, count int) (proofs []string, err error) {
+	plan, err := b.Plan(v.program, count)
+	if explicit {
+		plan, err = b.PlanAssignment(v.assignment, count)
+	}
+	if err != nil {
+		return nil, err
 	}
 	arena, err := host.NewArena(plan.HostBytes)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer arena.Close()
 	var p groth16.Batch
 	if explicit {
-		p, err = b.BeginAssignment([]*groth16.Assignment{v.assignment}, 1, v.srs, arena)
+		p, err = b.BeginAssignment(slices.Repeat([]*groth16.Assignment{v.assignment}, count), count, v.srs, arena)
 	} else {
-		p, err = b.Begin(v.program, 1, 1, v.fixed, v.srs, arena)
+		p, err = b.Begin(v.program, count, count, v.fixed, v.srs, arena)
 	}
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer p.Close()
 	for _, stage := range p.Stages() {
 		if err := stage.Run(ctx); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
-	sums, err := p.Sums(0)
-	if err != nil {
-		return "", err
+	for k := range count {
+		sums, err := p.Sums(k)
+		if err != nil {
+			return nil, err
+		}
+		proof := groth16.Assemble(v.srs.VerifyingKey(), sums, &v.r, &v.s)
+		bytes := proof.Bytes()
+		proofs = append(proofs, hex.EncodeToString(bytes[:]))
 	}
-	proof := groth16.Assemble(v.srs.VerifyingKey(), sums, &v.r, &v.s)
-	bytes := proof.Bytes()
-	return hex.EncodeToString(bytes[:]), nil
+	return proofs, nil
 }

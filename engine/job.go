@@ -162,6 +162,7 @@ func (p *proof) plan() (plan sched.Plan, err error) {
 		for range max(1, ahead) {
 			plan.Needs = plan.Needs.Plus(needs)
 		}
+		plan.Shared = append(plan.Shared, one.Shared...)
 		plan.Stage.Threads = max(plan.Stage.Threads, one.Threads, 1)
 		checks = checks || one.CheckFirst
 	}

@@ -75,7 +75,9 @@ type Plan struct {
 	Ahead       int   // batches that may be under way at once, at least 1
 	HostBytes   int64 // reserved from the host budget for each batch
 	DeviceBytes int64 // for each batch; 0 on the CPU
-	Threads     int   // that a stage keeps busy
+	// Shared is what all batches by this plan have together: on the device, parameters and the memory that one at a time computes in.
+	Shared  []host.Shared
+	Threads int // that a stage keeps busy
 	// CheckFirst says that a proof takes so much longer than evaluating its rows that all partitions are evaluated before the
 	// first is proved.
 	CheckFirst bool

@@ -19,11 +19,26 @@ type Budget struct {
 	peak    Needs
 	growing list.List // of *waiter: holders that want more; served before newcomers
 	waiting list.List // of *waiter
+	shared  map[any]*holding
+}
+
+// Shared is what several holders have together: it counts once for as long as one of them has it. All ask for the same
+// under a key, which is comparable.
+type Shared struct {
+	Key   any
+	Needs Needs
+}
+
+// holding is something shared that somebody has.
+type holding struct {
+	needs   Needs
+	holders int
 }
 
 // waiter is a request that did not fit yet. granted is closed once it does.
 type waiter struct {
 	needs   Needs
+	shared  []Shared
 	granted chan struct{}
 }
 
@@ -32,6 +47,7 @@ type Reservation struct {
 	budget *Budget
 	mu     sync.Mutex
 	needs  Needs
+	shared []Shared
 	over   bool
 }
 
@@ -42,7 +58,9 @@ type Usage struct {
 }
 
 // NewBudget makes a budget. A part of the ceiling that is 0 refuses every request for it.
-func NewBudget(ceiling Needs) *Budget { return &Budget{ceiling: ceiling} }
+func NewBudget(ceiling Needs) *Budget {
+	return &Budget{ceiling: ceiling, shared: map[any]*holding{}}
+}
 
 // Fits fails with NoMemory, naming both numbers, where needs can never be granted, and with Internal
 // for a negative part.
@@ -75,7 +93,7 @@ func (b *Budget) Reserve(ctx context.Context, needs Needs) (*Reservation, error)
 	if err := b.Fits(op, needs); err != nil {
 		return nil, err
 	}
-	if err := b.acquire(ctx, op, &b.waiting, needs); err != nil {
+	if err := b.acquire(ctx, op, &b.waiting, &waiter{needs: needs}); err != nil {
 		return nil, err
 	}
 	return &Reservation{budget: b, needs: needs}, nil
@@ -83,31 +101,37 @@ func (b *Budget) Reserve(ctx context.Context, needs Needs) (*Reservation, error)
 
 // Grow adds more to the reservation, waiting like Reserve but before all newcomers, who hold nothing yet.
 // Two holders that wait for each other's share would wait for ever, so at most one reservation of a
-// budget may be in Grow at a time; the scheduler's desk sees to it, and a second one is Internal.
-func (r *Reservation) Grow(ctx context.Context, more Needs) error {
+// budget may be in Grow at a time; the scheduler's desk sees to it, and a second one is Internal. Of what is shared, that which
+// other holders have already costs nothing.
+func (r *Reservation) Grow(ctx context.Context, more Needs, shared ...Shared) error {
 	const op = "host.Grow"
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
 		return status.New(status.Internal, op, "reservation", "one that is held", "one that was released")
 	}
-	if err := r.budget.Fits(op, r.needs.Plus(more)); err != nil {
+	all := r.needs.Plus(more)
+	for _, s := range append(r.shared, shared...) {
+		all = all.Plus(s.Needs)
+	}
+	if err := r.budget.Fits(op, all); err != nil {
 		return err
 	}
-	if err := r.budget.acquire(ctx, op, &r.budget.growing, more); err != nil {
+	if err := r.budget.acquire(ctx, op, &r.budget.growing, &waiter{needs: more, shared: shared}); err != nil {
 		return err
 	}
 	r.needs = r.needs.Plus(more)
+	r.shared = append(r.shared, shared...)
 	return nil
 }
 
-// acquire takes needs, waiting in queue where they do not fit.
-func (b *Budget) acquire(ctx context.Context, op string, queue *list.List, needs Needs) error {
+// acquire takes what w wants, waiting in queue where it does not fit.
+func (b *Budget) acquire(ctx context.Context, op string, queue *list.List, w *waiter) error {
 	if err := ctx.Err(); err != nil {
 		return status.Wrap(status.Cancelled, op, "", err)
 	}
-	w, place, err := b.enqueue(op, queue, needs)
-	if w == nil || err != nil {
+	place, err := b.enqueue(op, queue, w)
+	if place == nil || err != nil {
 		return err
 	}
 	select {
@@ -119,7 +143,7 @@ func (b *Budget) acquire(ctx context.Context, op string, queue *list.List, needs
 	defer b.mu.Unlock()
 	select {
 	case <-w.granted: // granted while we gave up: hand it on
-		b.used = b.used.minus(needs)
+		b.giveBack(w.needs, w.shared)
 	default:
 		queue.Remove(place)
 	}
@@ -127,30 +151,59 @@ func (b *Budget) acquire(ctx context.Context, op string, queue *list.List, needs
 	return status.Wrap(status.Cancelled, op, "", ctx.Err())
 }
 
-// enqueue takes needs where nobody waits before them and they fit, and returns nil; else it puts them into queue.
-func (b *Budget) enqueue(op string, queue *list.List, needs Needs) (*waiter, *list.Element, error) {
+// enqueue takes what w wants where nobody waits before it and it fits, and returns nil; else it puts it into queue.
+func (b *Budget) enqueue(op string, queue *list.List, w *waiter) (*list.Element, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	first := b.growing.Len() == 0 && (queue == &b.growing || b.waiting.Len() == 0)
-	if first && b.used.Plus(needs).within(b.ceiling) {
-		b.take(needs)
-		return nil, nil, nil
+	if first && b.used.Plus(b.cost(w)).within(b.ceiling) {
+		b.take(w)
+		return nil, nil
 	}
 	if queue == &b.growing && b.growing.Len() > 0 {
-		return nil, nil, status.New(status.Internal, op, "budget", "one reservation that grows", "a second one")
+		return nil, status.New(status.Internal, op, "budget", "one reservation that grows", "a second one")
 	}
-	w := &waiter{needs: needs, granted: make(chan struct{})}
-	return w, queue.PushBack(w), nil
+	w.granted = make(chan struct{})
+	return queue.PushBack(w), nil
 }
 
-// take books needs; the caller holds mu and has seen that they fit.
-func (b *Budget) take(needs Needs) {
-	used := b.used.Plus(needs)
+// cost is what a request adds to what is used, as things are; the caller holds mu.
+func (b *Budget) cost(w *waiter) Needs {
+	needs := w.needs
+	for _, s := range w.shared {
+		if b.shared[s.Key] == nil {
+			needs = needs.Plus(s.Needs)
+		}
+	}
+	return needs
+}
+
+// take books a request; the caller holds mu and has seen that it fits.
+func (b *Budget) take(w *waiter) {
+	used := b.used.Plus(b.cost(w))
 	status.Check(used.within(b.ceiling), "host.Budget", "use below the ceiling")
 	b.used = used
+	for _, s := range w.shared {
+		if b.shared[s.Key] == nil {
+			b.shared[s.Key] = &holding{needs: s.Needs}
+		}
+		b.shared[s.Key].holders++
+	}
 	b.peak.HostBytes = max(b.peak.HostBytes, b.used.HostBytes)
 	b.peak.DeviceBytes = max(b.peak.DeviceBytes, b.used.DeviceBytes)
 	b.peak.Threads = max(b.peak.Threads, b.used.Threads)
+}
+
+// giveBack takes what was booked out of the books; the caller holds mu.
+func (b *Budget) giveBack(needs Needs, shared []Shared) {
+	b.used = b.used.minus(needs)
+	for _, s := range shared {
+		h := b.shared[s.Key]
+		if h.holders--; h.holders == 0 {
+			b.used = b.used.minus(h.needs)
+			delete(b.shared, s.Key)
+		}
+	}
 }
 
 // serve grants from the heads of the queues as long as the head fits; the caller holds mu.
@@ -158,10 +211,10 @@ func (b *Budget) serve() {
 	for _, queue := range []*list.List{&b.growing, &b.waiting} {
 		for front := queue.Front(); front != nil; front = queue.Front() {
 			w := front.Value.(*waiter)
-			if !b.used.Plus(w.needs).within(b.ceiling) {
+			if !b.used.Plus(b.cost(w)).within(b.ceiling) {
 				return
 			}
-			b.take(w.needs)
+			b.take(w)
 			queue.Remove(front)
 			close(w.granted)
 		}
@@ -183,12 +236,12 @@ func (r *Reservation) Release() {
 	b := r.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.used = b.used.minus(r.needs)
+	b.giveBack(r.needs, r.shared)
 	status.Check(b.used.HostBytes >= 0 && b.used.DeviceBytes >= 0 && b.used.Threads >= 0, "host.Release", "use of 0 or more")
 	b.serve()
 }
 
-// Needs is what the reservation holds.
+// Needs is what the reservation holds, without what it shares.
 func (r *Reservation) Needs() Needs {
 	r.mu.Lock()
 	defer r.mu.Unlock()

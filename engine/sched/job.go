@@ -37,6 +37,8 @@ type Plan struct {
 	// Needs is reserved before the first partition and held to the job's end: whatever its batches keep
 	// between their stages, of as many as the shares have at once.
 	Needs host.Needs
+	// Shared is reserved with it, once for all jobs that have it.
+	Shared []host.Shared
 	// Stage is the most that any single stage needs beyond Needs.
 	Stage host.Needs
 	// First are stages of the whole job that run on the first share's device before the first partition.

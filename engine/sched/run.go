@@ -550,22 +550,22 @@ func (r *run) admit(ctx context.Context) error {
 	for _, share := range r.plan.Shares {
 		status.Check(r.devices[share.Device] != nil, op, "a plan for devices of the scheduler")
 	}
-	return r.reserve(ctx, r.plan.Needs.Plus(r.plan.Stage))
+	return r.reserve(ctx, r.plan.Needs.Plus(r.plan.Stage), r.plan.Shared...)
 }
 
 // reserve adds to what the job holds. Threads are only compared with the ceiling: the lanes' slots bound
 // how many stages keep them busy, and a job must not keep threads from others between its stages.
-func (r *run) reserve(ctx context.Context, needs host.Needs) error {
+func (r *run) reserve(ctx context.Context, needs host.Needs, shared ...host.Shared) (err error) {
 	if err := r.budget.Fits(op, host.Needs{Threads: needs.Threads}); err != nil {
 		return err
 	}
 	needs.Threads = 0
-	if r.held != nil {
-		return r.held.Grow(ctx, needs)
+	if r.held == nil {
+		if r.held, err = r.budget.Reserve(ctx, host.Needs{}); err != nil {
+			return err
+		}
 	}
-	held, err := r.budget.Reserve(ctx, needs)
-	r.held = held
-	return err
+	return r.held.Grow(ctx, needs, shared...)
 }
 
 // stage runs a stage of the whole job at the desk and books it.

@@ -43,7 +43,7 @@ func (p *proof) begin(device *device, first, count int) (*batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.arena, err = host.NewArena(plan.HostBytes); err != nil {
+	if b.arena, err = host.NewArenaNear(plan.HostBytes, device.node); err != nil {
 		return nil, err
 	}
 	if b.backend, err = w.values.begin(b); err != nil {

@@ -28,6 +28,7 @@ type device struct {
 	bytes   int64     // of its memory that proofs may take
 	why     string    // why this device and no other
 	level   string    // of the log line that says so
+	node    int       // that it stands on, -1 where it is none
 }
 
 func (d *device) Name() string { return d.name }
@@ -100,7 +101,7 @@ func chooseDevices(config *Config, limits host.Limits) (devices []*device, err e
 	}
 	onCPU := func(level, why string) []*device {
 		backend := cpu.New(limits.Threads)
-		return []*device{{name: backend.Name(), backend: backend, why: why, level: level}}
+		return []*device{{name: backend.Name(), backend: backend, why: why, level: level, node: -1}}
 	}
 	if w.cpu {
 		return onCPU("info", "as configured"), nil
@@ -182,6 +183,7 @@ func openGPU(config *Config, limits host.Limits, api *driver.API, images [][]byt
 		return nil, err
 	}
 	d := &device{name: backend.Name(), backend: backend, close: backend, bytes: backend.MemoryBytes(), level: "info"}
+	d.node = host.ThisMachine().DeviceNode(choice.Devices[choice.Index].PCIBusID)
 	if release := driverRelease(); release != "" {
 		d.why += ", driver " + release
 	}

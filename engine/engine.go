@@ -113,6 +113,7 @@ type Engine struct {
 	devices  []*device // at least one
 	sched    *sched.Scheduler
 	resident *residency
+	threads  threads
 
 	// ctx ends when Close is called; closing waits for calls, which grows only while open.
 	ctx    context.Context
@@ -211,6 +212,7 @@ func (e *Engine) Close() error {
 	e.mu.Unlock()
 	e.cancel()
 	e.calls.Wait()
+	e.threads.close()
 	err := e.resident.close()
 	return errors.Join(err, closeDevices(e.devices))
 }

@@ -306,6 +306,7 @@ func TestProveProgram_ManyCallers(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := open(t, Config{HostBytes: plan.Needs.HostBytes * 3 / 2}, nil)
+	e.pool() // its threads stay
 	before := runtime.NumGoroutine()
 	var all sync.WaitGroup
 	for range 8 {

@@ -103,7 +103,7 @@ func (p *proof) finish(index int, proof *groth16.Proof) {
 
 // run takes a job through the scheduler: prepare must have set p.work when its last stage ends.
 func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (*ProveResult, error) {
-	err := p.sched.Run(ctx, &sched.Job{
+	err := p.sched.Run(host.WithPool(ctx, p.pool()), &sched.Job{
 		Name:    name,
 		Op:      p.op,
 		Prepare: prepare,

@@ -2,7 +2,10 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"runtime/metrics"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sealc2/sealc2/engine/cpu"
@@ -26,6 +29,7 @@ func TestProveProgram_Threads(t *testing.T) {
 		var from uint64
 		e := open(t, Config{}, nil)
 		e.limits.Threads = threads // also more than the machine has
+		e.threads.close()          // goroutines can be counted
 		e.budget = host.NewBudget(host.Needs{HostBytes: e.limits.HostBytes, Threads: threads})
 		e.devices[0].backend = &faulty{Backend: cpu.New(threads), sums: func(*groth16.Sums) { n = started() - from }}
 		e.sched = sched.New(e.budget, sched.SystemClock{}, timelineLength, e.devices[0])
@@ -40,8 +44,44 @@ func TestProveProgram_Threads(t *testing.T) {
 		}
 		return n
 	}
-	// One for each stage, and one for each loop over rows, whose caller waits; with more threads, so many for each loop of every stage.
-	if one, two, eight := count(1), count(2), count(8); one > 9+4 || two <= 2*one || eight <= 2*two || eight > 8*two {
+	// One for each stage; with more threads, one less than these for each loop of every stage, whose caller takes part.
+	if one, two, eight := count(1), count(2), count(8); one > 9 || two <= 2*one || eight <= 2*two || eight > 8*two {
 		t.Errorf("goroutines started with one, two and eight threads: %d, %d, %d", one, two, eight)
+	}
+}
+
+// TestProveProgram_Pool: an engine's first proof starts its threads, once, says where they are, and Close ends them.
+func TestProveProgram_Pool(t *testing.T) {
+	c := loadTiny(t, "tiny-1024")
+	var mu sync.Mutex
+	var said []string
+	e := open(t, Config{Log: func(level, text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if level == "info" && strings.Contains(text, " threads: ") {
+			said = append(said, text)
+		}
+	}}, nil)
+	if len(said) > 0 {
+		t.Errorf("an engine without work: %q", said)
+	}
+	for range 2 {
+		if _, err := e.ProveProgram(context.Background(), c.request(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := fmt.Sprintf("%d threads: ", e.limits.Threads); len(said) != 1 || !strings.HasPrefix(said[0], want) || !strings.Contains(said[0], "CPUs ") {
+		t.Errorf("want one line %q, got %q", want, said)
+	}
+	if got := e.threads.pool.Threads(); got != e.limits.Threads {
+		t.Errorf("%d threads of %d", got, e.limits.Threads)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	ran := false
+	err := host.Do(host.WithPool(context.Background(), e.threads.pool), "test", 2, 1, 2, func(_, _, _ int) error { ran = true; return nil })
+	if err != nil || !ran {
+		t.Errorf("a loop after the end: %v", err)
 	}
 }

@@ -429,6 +429,26 @@ func TestLost_NewContext(t *testing.T) {
 	check(t, d.Close())
 }
 
+// Goal: whoever still fills pinned memory when its device is lost hurts nobody. Method: written to after Close, and it has been
+// given back.
+func TestPinned_WrittenAfterClose(t *testing.T) {
+	api, s := machine(t, sim.Small(kernels, 1))
+	d := opened(t, api)
+	pinned := must[*driver.Pinned](t)(d.NewPinned(1<<20, 1))
+	pinned.Bytes()[1<<19] = 7
+	at := pinned.Pointer()
+	check(t, pinned.Close())
+	if s.Live().Pinned != 0 {
+		t.Errorf("registered: %+v", s.Live())
+	}
+	runtime.GC()
+	if pinned.Pointer() != at || pinned.Bytes()[1<<19] != 0 {
+		t.Error("want the same addresses, and memory that was given back")
+	}
+	pinned.Bytes()[1<<19] = 8
+	check(t, pinned.Close())
+}
+
 // Goal: a host's own context on its thread is as before, and a goroutine that has not entered is told so.
 func TestEnter_RestoresContext(t *testing.T) {
 	s := sim.New(sim.Config{Version: 13000, Kernels: kernels, Devices: []sim.GPU{{Name: "a", MemoryBytes: 1 << 30, Capability: 90}, {Name: "b", MemoryBytes: 1 << 30, Capability: 90}}})

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"unsafe"
 
@@ -15,6 +16,7 @@ type Pinned struct {
 	device     *Device
 	block      []byte
 	registered bool
+	closed     bool
 }
 
 // NewPinned maps memory, asks for huge pages, touches it by up to threads goroutines and registers it: some 50 ms a GiB,
@@ -71,14 +73,17 @@ func touch(block []byte, threads int) error {
 	return nil
 }
 
-// Pointer is the first byte.
+// Pointer is the first byte, also after Close.
 func (p *Pinned) Pointer() unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(p.block)) }
 
-// Bytes is the whole of it.
+// Bytes is the whole of it, also after Close.
 func (p *Pinned) Bytes() []byte { return p.block }
 
 // Close gives the memory back, once no copy from or to it is queued; it stalls the device. Memory that the driver does
-// not let go of stays mapped, since a device may still write to it. Closing twice is legal.
+// not let go of stays as it is, since a device may still write to it. Closing twice is legal.
+//
+// A device can be lost while goroutines fill memory for it. So the addresses stay mapped as long as anything refers to the Pinned:
+// what is written after Close goes nowhere, and never to memory of others.
 func (p *Pinned) Close() error {
 	const op = "driver.ClosePinned"
 	if p.registered {
@@ -87,12 +92,12 @@ func (p *Pinned) Close() error {
 		}
 		p.registered = false
 	}
-	if p.block == nil {
+	if p.closed {
 		return nil
 	}
-	block := p.block
-	p.block = nil
-	if err := unix.Munmap(block); err != nil {
+	p.closed = true
+	runtime.AddCleanup(p, func(block []byte) { _ = unix.Munmap(block) }, p.block)
+	if err := unix.Madvise(p.block, unix.MADV_DONTNEED); err != nil {
 		return status.Wrap(status.Internal, op, p.device.Name, err)
 	}
 	return nil

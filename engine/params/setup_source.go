@@ -98,7 +98,7 @@ const pieceQueue = 16
 
 // pieceWriters is how many goroutines write at most: file systems of one machine let one at a time into a file anyway, those of
 // several do not.
-const pieceWriters = 4
+const pieceWriters = 2
 
 // newPieceWriter starts the goroutines: those that write, and one for each hash.
 func newPieceWriter(file *setupFile, threads int) *pieceWriter {

@@ -26,6 +26,8 @@ type Options struct {
 	// AllowPartial takes a document with only the first partitions of a sector, at least one: good for looking
 	// at witnesses, not for proving a sector.
 	AllowPartial bool
+	// StatementOnly leaves the vanilla proofs unread, and the Output without partitions: good for judging a job before it is queued.
+	StatementOnly bool
 }
 
 // Output is a C1 output.
@@ -65,7 +67,7 @@ func Parse(data []byte, opts Options) (out *Output, err error) {
 		ids = &IDs{ids.SectorID, ids.ProverID} // the caller's stays the caller's
 	}
 
-	p := &parser{reader: reader{data: data}, file: file, ids: ids, partial: opts.AllowPartial}
+	p := &parser{reader: reader{data: data}, file: file, ids: ids, partial: opts.AllowPartial, brief: opts.StatementOnly}
 	f := p.envelope()
 	if f == nil && p.has(phase1Out) && !p.has(vanillaProofs) {
 		return p.unwrap()
@@ -115,6 +117,7 @@ type parser struct {
 	file    *StatementFile // nil without
 	ids     *IDs           // nil without
 	partial bool           // Options.AllowPartial
+	brief   bool           // Options.StatementOnly
 	values  [topKeys]span  // empty where the key is not there
 	size    *uint64        // SectorSize of the wrapper that the document came in
 	number  *uint64        // SectorNum of it
@@ -167,7 +170,7 @@ func (p *parser) fail(f *fault) error {
 
 // unwrap reads the document in a lotus-bench wrapper.
 func (p *parser) unwrap() (*Output, error) {
-	inner := &parser{file: p.file, ids: p.ids, partial: p.partial, prefix: topMembers.keys[phase1Out]}
+	inner := &parser{file: p.file, ids: p.ids, partial: p.partial, brief: p.brief, prefix: topMembers.keys[phase1Out]}
 	number := func(place int, limit uint64, dst **uint64) *fault {
 		if !p.has(place) {
 			return nil
@@ -257,6 +260,9 @@ func (p *parser) document() (*Output, error) {
 	}
 	if err := s.Validate(); err != nil {
 		return nil, status.Wrap(status.KindOf(err), op, p.prefix, err)
+	}
+	if p.brief {
+		return out, nil
 	}
 
 	layout := newLayout(s.Shape, s.Kind)

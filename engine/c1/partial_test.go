@@ -53,3 +53,33 @@ func parseError(data []byte, opts Options) error {
 	_, err := Parse(data, opts)
 	return err
 }
+
+// TestParse_StatementOnly: the statement is that of the whole document in each form, checked as ever, and what the vanilla proofs say
+// does not matter.
+func TestParse_StatementOnly(t *testing.T) {
+	proof, err := porep.RegisteredByName("StackedDrg2KiBV1_1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := synthetic(proof, testIDs)
+	data := whole.AppendJSON(nil)
+	spoiled := []byte(strings.Replace(string(data), `"comm_d_proofs"`, `"other"`, 1))
+	if len(spoiled) == len(data) {
+		t.Fatal("nothing was spoiled")
+	}
+	for form, data := range map[string][]byte{"tagged": spoiled, "wrapped": fmt.Appendf(nil, `{"Phase1Out":%q}`, base64.StdEncoding.EncodeToString(spoiled))} {
+		out, err := Parse(data, Options{IDs: &testIDs, StatementOnly: true})
+		if err != nil {
+			t.Fatalf("%s: %v", form, err)
+		}
+		if !reflect.DeepEqual(out.Statement, whole.Statement) || out.Partitions != nil {
+			t.Errorf("%s: %+v", form, out)
+		}
+		refused(t, parseError(data, Options{IDs: &testIDs}))
+		other := testIDs
+		other.SectorID++
+		if e := refused(t, parseError(data, Options{IDs: &other, StatementOnly: true})); !strings.Contains(e.Error(), "replica_id") {
+			t.Errorf("%s: another sector: %v", form, e)
+		}
+	}
+}

@@ -213,6 +213,10 @@ func TestTimeline_KeepsTheLatest(t *testing.T) {
 	if !slices.Equal(kept, []int{1, 2, 3}) {
 		t.Errorf("kept %v", kept)
 	}
+	// The sums have all four; each took a second of the clock.
+	if got := s.Timeline().Totals(); !reflect.DeepEqual(got, map[Place]Total{{"fake", host.LaneDevice, "x"}: {Count: 4, Time: 4 * time.Second}}) {
+		t.Errorf("sums %+v", got)
+	}
 }
 
 // places are all events of the two-partition job at which something can go wrong.

@@ -1,0 +1,20 @@
+package groth16
+
+import (
+	"context"
+
+	"github.com/sealc2/sealc2/engine/circuit"
+)
+
+// Resident is what a Backend offers besides where it keeps parameters near what computes, beyond the proof that brought them. A
+// backend without it (that of the CPU, which reads points from the file) has nothing to bring up and nothing to give back. All
+// methods may be called while proofs run, and never disturb them: what a proof uses stays.
+type Resident interface {
+	// Preload brings up what proofs of so many partitions of a program find where they need it: points, tables, roots. It takes its
+	// turn behind what is under way. Errors: NoMemory, Cancelled, those of the SRS and of the device.
+	Preload(ctx context.Context, p *circuit.Program, partitions int, srs SRS) error
+	// Evict gives back the device memory of the points of an SRS, by its ID, which no proof uses. One that is not there is no error.
+	Evict(ctx context.Context, id string) error
+	// Release gives back all device memory that no proof uses, for other programs.
+	Release(ctx context.Context) error
+}

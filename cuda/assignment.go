@@ -85,7 +85,7 @@ func (v *assignmentValues) mark(ctx context.Context, p *partition) error {
 	o := &p.plan.own
 	failed := [1]uint32{}
 	err := p.do(ctx, copying, op, func(ctx context.Context, s *session) error {
-		word := p.at(o.status)
+		word := s.word.Base()
 		if err := s.kinds.Clear(s.up, word); err != nil {
 			return err
 		}

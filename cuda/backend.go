@@ -167,16 +167,9 @@ func Open(config Config) (b *Backend, err error) {
 	}
 	b = &Backend{owner: o, threads: config.Threads, programs: map[*circuit.Program]*planned{}, plans: map[planKey]*plan{}, sums: map[sumKey]msm.Plan{}}
 	err = o.do(context.Background(), computing, op, func(_ context.Context, s *session) error {
-		free, _, err := s.device.Memory()
-		if err != nil {
-			return err
-		}
-		if s.memory.limit == 0 {
-			o.config.MemoryBytes = free - headroom(free)
-			s.memory.limit = o.config.MemoryBytes
-		}
+		o.config.MemoryBytes = s.memory.limit // the next session's too
 		b.info = s.device.Info
-		b.card = card{cardOf(b.info), s.memory.limit, s.memory.unit}
+		b.card = card{cardOf(b.info), s.memory.limit - s.word.Size(), s.memory.unit}
 		return nil
 	})
 	if err != nil {

@@ -180,7 +180,9 @@ func (b *batch) Close() {
 			return nil
 		})
 	}
-	b.arena.Release(b.mark)
+	if b.arena != nil { // none where only parameters are brought up
+		b.arena.Release(b.mark)
+	}
 	b.pins, b.work = nil, nil
 	for _, p := range b.parts {
 		p.own = nil

@@ -2,14 +2,16 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	bls "github.com/consensys/gnark-crypto/ecc/bls12-381"
 
 	"github.com/sealc2/sealc2/cuda/driver"
+	"github.com/sealc2/sealc2/cuda/ntt"
 	"github.com/sealc2/sealc2/cuda/points"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
@@ -69,21 +71,18 @@ func (b *batch) read(ctx context.Context, block groth16.Block, from int, to unsa
 	return b.srs.ReadG1(ctx, block, from, unsafe.Slice((*bls.G1Affine)(to), n))
 }
 
-// fault is the status word for points: of the first partition, whose upload has ended.
-func (b *batch) fault() driver.Ptr { return b.parts[0].at(b.plan.own.status) }
-
 // queueDecode queues the decoding of points, the first of which is number from, in place.
 func (b *batch) queueDecode(s *session, block groth16.Block, at driver.Ptr, from, count int) error {
-	if err := s.up.Fill8(b.fault(), 0xff, points.FaultBytes); err != nil {
+	if err := s.up.Fill8(s.word.Base(), 0xff, points.FaultBytes); err != nil {
 		return err
 	}
-	return s.points.Decode(s.up, group(block), at, at, uint64(from), count, b.fault())
+	return s.points.Decode(s.up, group(block), at, at, uint64(from), count, s.word.Base())
 }
 
 // decoded waits for what was queued, and names a point that is bad as the file's own reader words it.
 func (b *batch) decoded(ctx context.Context, op string, s *session, srs groth16.EncodedSRS, block groth16.Block) error {
 	var word [1]uint64
-	if err := fetch(ctx, s.up, s.arrived, b.fault(), word[:]); err != nil {
+	if err := fetch(ctx, s.up, s.arrived, s.word.Base(), word[:]); err != nil {
 		return err
 	}
 	index, fault, found := points.FaultOf(word[0])
@@ -102,80 +101,241 @@ func (b *batch) decoded(ctx context.Context, op string, s *session, srs groth16.
 	return status.New(status.SelfCheck, op, fmt.Sprintf("%s[%d]", block, index), "a point that is good on the CPU to be good on the GPU", fmt.Sprintf("fault %d", fault))
 }
 
-// hostPoints are blocks in pinned host memory, decoded, from where they go up at full speed. They live as long as the session.
-type hostPoints struct {
+// hostMemory is pinned host memory for what does not fit the device, up to a limit: points, decoded, which go up from it at full speed, and the
+// vectors of hosted quotients. Its blocks outlive the batches that use them, and go least recently used first where others want room. They are
+// made and closed by the lane that copies.
+type hostMemory struct {
 	mu     sync.Mutex
 	limit  int64
 	used   int64
-	blocks map[blockKey]*driver.Pinned
+	blocks []*hostBlock
+	clock  int64
 }
 
-// find is the block, or nil.
-func (h *hostPoints) find(key blockKey) *driver.Pinned {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.blocks[key]
+// hostBlock is a block of it.
+type hostBlock struct {
+	key    any
+	pinned *driver.Pinned
+	bytes  int64
+	ready  bool // filled
+	users  int  // batches
+	used   int64
 }
 
-// room books bytes, if the limit allows them.
-func (h *hostPoints) room(bytes int64) bool {
+// find counts a user of a block that is filled; nil where there is none.
+func (h *hostMemory) find(key any) *hostBlock {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.used+bytes > h.limit {
-		return false
+	for _, b := range h.blocks {
+		if b.key == key && b.ready {
+			h.use(b)
+			return b
+		}
 	}
+	return nil
+}
+
+func (h *hostMemory) use(b *hostBlock) {
+	h.clock++
+	b.users++
+	b.used = h.clock
+}
+
+// book is a new block without memory, with a user. Blocks that nobody uses make room. nil where there is not enough, or another batch is filling
+// one of that key. Errors: the driver's, of giving memory back.
+func (h *hostMemory) book(key any, bytes int64) (*hostBlock, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if bytes > h.limit || slices.ContainsFunc(h.blocks, func(b *hostBlock) bool { return b.key == key }) {
+		return nil, nil
+	}
+	for h.used+bytes > h.limit {
+		if freed, err := h.free(); err != nil || !freed {
+			return nil, err
+		}
+	}
+	b := &hostBlock{key: key, bytes: bytes}
+	h.use(b)
 	h.used += bytes
-	return true
+	h.blocks = append(h.blocks, b)
+	return b, nil
 }
 
-// keep remembers a block, or gives its bytes back where there is none.
-func (h *hostPoints) keep(key blockKey, p *driver.Pinned, bytes int64) {
+// free gives back the block that has gone unused longest; false where all are in use. The caller holds mu. A block that the driver does
+// not let go of stays, to be tried again.
+func (h *hostMemory) free() (bool, error) {
+	oldest := -1
+	for i, b := range h.blocks {
+		if b.users == 0 && (oldest < 0 || b.used < h.blocks[oldest].used) {
+			oldest = i
+		}
+	}
+	if oldest < 0 {
+		return false, nil
+	}
+	b := h.blocks[oldest]
+	if err := b.pinned.Close(); err != nil {
+		return false, err
+	}
+	h.used -= b.bytes
+	h.blocks = slices.Delete(h.blocks, oldest, oldest+1)
+	return true, nil
+}
+
+// freeAll gives back all that nobody uses.
+func (h *hostMemory) freeAll() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if p == nil {
-		h.used -= bytes
-		return
+	for {
+		if freed, err := h.free(); err != nil || !freed {
+			return err
+		}
 	}
-	h.blocks[key] = p
+}
+
+// fill marks a block as filled.
+func (h *hostMemory) fill(b *hostBlock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b.ready = true
+}
+
+// let ends a use. One that was not filled is given back, where the driver takes it.
+func (h *hostMemory) let(b *hostBlock) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b.users--
+	if b.ready || b.users > 0 {
+		return nil
+	}
+	if b.pinned != nil {
+		if err := b.pinned.Close(); err != nil {
+			return err
+		}
+	}
+	if i := slices.Index(h.blocks, b); i >= 0 {
+		h.blocks = slices.Delete(h.blocks, i, i+1)
+		h.used -= b.bytes
+	}
+	return nil
+}
+
+// left says how much there is, for errors.
+func (h *hostMemory) left() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return fmt.Sprintf("%s of %s, the rest in use", host.FormatBytes(h.limit-h.used), host.FormatBytes(h.limit))
+}
+
+// close gives everything back.
+func (h *hostMemory) close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []error
+	for _, b := range h.blocks {
+		if b.pinned != nil {
+			all = append(all, b.pinned.Close())
+		}
+	}
+	h.blocks, h.used = nil, 0
+	return errors.Join(all...)
+}
+
+// hostBlock is pinned host memory under a key, for the batch until Close: a block that is there, or a fresh one, whose content is the caller's to make. Registering
+// memory stalls the device, once a block and session. nil where the limit leaves no room. Errors: NoMemory where the machine has less; else the driver's.
+func (b *batch) hostBlock(ctx context.Context, op string, key any, bytes int64) (block *hostBlock, fresh bool, err error) {
+	err = b.do(ctx, copying, op, func(_ context.Context, s *session) (err error) {
+		if block = s.host.find(key); block == nil {
+			if block, err = s.host.book(key, bytes); err != nil || block == nil {
+				return err
+			}
+			fresh = true
+			if block.pinned, err = s.device.NewPinned(bytes, b.backend.threads); err != nil {
+				return errors.Join(err, s.host.let(block))
+			}
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.hostBlocks = append(b.hostBlocks, block)
+		return nil
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return block, fresh, nil
+}
+
+// letHost ends the batch's use of a block whose content could not be made.
+func (b *batch) letHost(op string, block *hostBlock) error {
+	return b.do(context.Background(), copying, op, func(_ context.Context, s *session) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if i := slices.Index(b.hostBlocks, block); i >= 0 {
+			b.hostBlocks = slices.Delete(b.hostBlocks, i, i+1)
+			return s.host.let(block)
+		}
+		return nil
+	})
 }
 
 // pinPoints copies a block that is not resident to pinned host memory, where there is room for it: through the device, which decodes
-// and checks it. Registering the memory stalls the device, once a block and process.
+// and checks it.
 func (b *batch) pinPoints(ctx context.Context, block groth16.Block) error {
 	op := "cuda.pin_" + blockNames[block]
-	key, bytes := blockKey{b.srs.ID(), block}, b.plan.shape.blockBytes(block)
-	var kept *hostPoints
-	var pinned *driver.Pinned
-	err := b.do(ctx, copying, op, func(_ context.Context, s *session) (err error) {
-		kept = &s.host
-		if kept.find(key) != nil || !kept.room(bytes) {
-			return nil
-		}
-		if pinned, err = s.device.NewPinned(bytes, b.backend.threads); err != nil {
-			kept.keep(key, nil, bytes)
-			if status.KindOf(err) == status.NoMemory {
-				b.backend.owner.config.log("warn", "device %s: points of %s go up from the file each time: %v", b.backend.name, b.srs.ID(), err)
-				return nil
-			}
-		}
-		return err
-	})
-	if err != nil || pinned == nil {
-		return err
-	}
-	if err = b.fillPinned(ctx, op, block, pinned); err == nil {
-		kept.keep(key, pinned, bytes)
+	host, fresh, err := b.hostBlock(ctx, op, blockKey{b.srs.ID(), block}, b.plan.shape.blockBytes(block))
+	if status.KindOf(err) == status.NoMemory {
+		b.backend.owner.config.log("warn", "device %s: points of %s go up from the file each time: %v", b.backend.name, b.srs.ID(), err)
 		return nil
 	}
-	_ = b.do(context.WithoutCancel(ctx), copying, op, func(context.Context, *session) error { return pinned.Close() })
-	kept.keep(key, nil, bytes)
-	return err
+	if err != nil || host == nil {
+		return err
+	}
+	if fresh {
+		if err := b.fillPinned(ctx, op, block, host.pinned); err != nil {
+			if left := b.letHost(op, host); left != nil {
+				b.backend.owner.config.log("warn", "device %s: %v", b.backend.name, left)
+			}
+			return err
+		}
+		if err := b.do(ctx, copying, op, func(_ context.Context, s *session) error { s.host.fill(host); return nil }); err != nil {
+			return err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.points[block] = host.pinned
+	return nil
+}
+
+// hostedKey names the host memory of hosted quotients of 2^log rows.
+type hostedKey struct{ log int }
+
+// pinVectors is host memory for the batch's hosted quotients. Errors: NoMemory, with both numbers; else the driver's.
+func (b *batch) pinVectors(ctx context.Context) error {
+	const op = "cuda.pin_vectors"
+	log := b.plan.shape.log
+	block, fresh, err := b.hostBlock(ctx, op, hostedKey{log}, ntt.HostedBytes(log))
+	if err != nil {
+		return err
+	}
+	return b.do(ctx, copying, op, func(_ context.Context, s *session) error {
+		if block == nil {
+			return status.New(status.NoMemory, op, "host memory for vectors", host.FormatBytes(ntt.HostedBytes(log)), s.host.left())
+		}
+		if fresh {
+			s.host.fill(block)
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.vectorsAt = block.pinned
+		return nil
+	})
 }
 
 // fillPinned reads a block piece by piece, and has the device decode each while the next one is read.
 func (b *batch) fillPinned(ctx context.Context, op string, block groth16.Block, pinned *driver.Pinned) error {
 	count, pointBytes := b.plan.shape.points[block], group(block).PointBytes()
-	piece := int(b.plan.slotBytes / pointBytes)
+	piece := int(b.plan.bounceBytes() / pointBytes)
 	pieces := (count + piece - 1) / piece
 	srs, encoded := b.srs.(groth16.EncodedSRS)
 	at := func(i int) unsafe.Pointer { return unsafe.Add(pinned.Pointer(), int64(i)*int64(piece)*pointBytes) }
@@ -205,7 +365,7 @@ func (b *batch) fillPinned(ctx context.Context, op string, block groth16.Block, 
 			continue
 		}
 		err = b.do(ctx, copying, op, func(ctx context.Context, s *session) error {
-			slot, bytes := b.feeder.slot(0), int64(size(i))*pointBytes
+			slot, bytes := b.feeder.bounce(), int64(size(i))*pointBytes
 			if err := s.up.CopyToDevice(slot, at(i), bytes); err != nil {
 				return err
 			}
@@ -228,17 +388,19 @@ func (b *batch) fillPinned(ctx context.Context, op string, block groth16.Block, 
 	return failed
 }
 
-// feeder brings points up piece by piece, in the order in which the batch's sums take them, as far ahead as there are slots. One batch
-// of a device feeds at a time: the one that has the lane which computes.
+// feeder brings points up piece by piece, in the order in which the batch's sums take them, as far ahead as there are slots. Batches share
+// the slots' memory, and one at a time feeds: the one that computes, from its first rows on to its last sum, its failure or its end.
 type feeder struct {
 	batch  *batch
 	slots  *resident
 	free   chan driver.Ptr
 	ready  chan driver.Ptr
-	cancel context.CancelFunc
 	over   chan struct{}
 	err    error // once over
-	began  atomic.Bool
+
+	mu     sync.Mutex
+	cancel context.CancelFunc // nil before the start
+	ended  bool               // the slots are another batch's
 }
 
 // slotsKey names the memory of slots.
@@ -254,7 +416,7 @@ func (f *feeder) prepare(ctx context.Context) (err error) {
 		return nil
 	}
 	p := f.batch.plan
-	f.slots, err = f.batch.resident(ctx, "cuda.feed", slotsKey{int64(p.slots), p.slotBytes}, int64(p.slots)*p.slotBytes, func(context.Context, *resident) error { return nil })
+	f.slots, err = f.batch.resident(ctx, "cuda.feed", slotsKey{int64(p.slots), p.slotBytes}, p.slotsBytes(), func(context.Context, *resident) error { return nil })
 	return err
 }
 
@@ -262,21 +424,32 @@ func (f *feeder) slot(i int) driver.Ptr {
 	return f.slots.arena.Base().Add(int64(i) * f.batch.plan.slotBytes)
 }
 
-// start begins to feed; once.
-func (f *feeder) start() {
-	if f.began.Swap(true) {
-		return
+// bounce is the place behind the slots that points go through on their way to pinned memory: of one request of the lane that copies.
+func (f *feeder) bounce() driver.Ptr { return f.slot(f.batch.plan.slots) }
+
+// start begins to feed, once the batch before has ended; once.
+func (f *feeder) start(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cancel != nil || f.ended {
+		return nil
+	}
+	turn := f.batch.backend.feeding
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return status.Wrap(status.Cancelled, "cuda.feed", "", context.Cause(ctx))
 	}
 	for i := range f.batch.plan.slots {
 		f.free <- f.slot(i)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	f.cancel = cancel
+	ctx, f.cancel = context.WithCancel(context.Background())
 	go func() {
 		defer close(f.over)
 		defer status.Recover("cuda.feed", &f.err)
 		f.err = f.feed(ctx)
 	}()
+	return nil
 }
 
 func (f *feeder) feed(ctx context.Context) error {
@@ -314,21 +487,19 @@ func (f *feeder) feedBlock(ctx context.Context, block groth16.Block, plan *block
 // bring copies points to a slot, from pinned memory where they are there.
 func (f *feeder) bring(ctx context.Context, op string, block groth16.Block, from, count int, slot driver.Ptr) error {
 	b := f.batch
-	var pinned *driver.Pinned
-	err := b.do(ctx, copying, op, func(ctx context.Context, s *session) error {
-		if pinned = s.host.find(blockKey{b.srs.ID(), block}); pinned == nil {
-			return nil
-		}
+	b.mu.Lock()
+	pinned := b.points[block]
+	b.mu.Unlock()
+	if pinned == nil {
+		return b.bring(ctx, op, block, from, count, slot)
+	}
+	return b.do(ctx, copying, op, func(ctx context.Context, s *session) error {
 		pointBytes := group(block).PointBytes()
 		if err := s.up.CopyToDevice(slot, unsafe.Add(pinned.Pointer(), int64(from)*pointBytes), int64(count)*pointBytes); err != nil {
 			return err
 		}
 		return s.up.Synchronize(ctx)
 	})
-	if err != nil || pinned != nil {
-		return err
-	}
-	return b.bring(ctx, op, block, from, count, slot)
 }
 
 // take is the next piece's place.
@@ -354,10 +525,15 @@ func (f *feeder) take(ctx context.Context) (driver.Ptr, error) {
 // give gives a place back.
 func (f *feeder) give(slot driver.Ptr) { f.free <- slot }
 
-// stop ends feeding and waits for its end.
+// stop ends feeding, waits for its end and lets the next batch begin. Stopping twice is legal; the caller holds no lock of the batch's, which
+// feeding may want.
 func (f *feeder) stop() {
-	if f.began.Load() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cancel != nil && !f.ended {
 		f.cancel()
 		<-f.over
+		<-f.batch.backend.feeding
 	}
+	f.ended = true
 }

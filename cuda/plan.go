@@ -7,10 +7,8 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/sealc2/sealc2/cuda/driver"
-	"github.com/sealc2/sealc2/cuda/kinds"
 	"github.com/sealc2/sealc2/cuda/msm"
 	"github.com/sealc2/sealc2/cuda/ntt"
-	"github.com/sealc2/sealc2/cuda/points"
 	"github.com/sealc2/sealc2/cuda/rows"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
@@ -153,8 +151,7 @@ type blockPlan struct {
 
 // ownPlaces are in a partition's own block of device memory, which it has from its upload on.
 type ownPlaces struct {
-	densities // of an assignment; a program's are resident
-	status    int64
+	densities          // of an assignment; a program's are resident
 	bits      int64    // of aux: ones
 	scalars   int64    // inputs, then aux that are field elements
 	rows      [3]int64 // an assignment's a, b and c, where they fit
@@ -325,7 +322,6 @@ func (p *plan) place(blocks *pointBlocks, on card, end groth16.Block) error {
 func (p *plan) layOwn(unit int64) {
 	s, o := p.shape, &p.own
 	var c cut
-	o.status = c.take(max(kinds.StatusBytes, points.FaultBytes))
 	if s.rows > 0 {
 		o.densities.place(&c, s.inputs, s.aux)
 	}

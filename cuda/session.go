@@ -28,6 +28,7 @@ type session struct {
 	kinds   *kinds.Kinds
 	points  *points.Points
 	arrived *driver.Pinned // results
+	word    *driver.Arena  // status of the kernels that this lane runs
 	host    hostPoints
 
 	// Of the lane that computes.
@@ -112,7 +113,15 @@ func (s *session) fill(config Config) (err error) {
 		return err
 	}
 	s.memory = &memory{device: d, limit: config.MemoryBytes, unit: unit, held: map[*driver.Arena]struct{}{}}
-	return nil
+	if s.memory.limit == 0 {
+		free, _, err := d.Memory()
+		if err != nil {
+			return err
+		}
+		s.memory.limit = free - headroom(free)
+	}
+	s.word, err = s.memory.take(max(kinds.StatusBytes, points.FaultBytes))
+	return err
 }
 
 // event makes an event that lives as long as the session.
@@ -188,6 +197,9 @@ func (s *session) drain(lane laneID) error {
 // close gives everything back, in an order that leaves nothing in use. It goes on after errors and returns them all.
 func (s *session) close() error {
 	var all []error
+	if s.word != nil {
+		all = append(all, s.word.Close())
+	}
 	if s.memory != nil {
 		all = append(all, s.memory.close())
 	}

@@ -49,7 +49,7 @@ func (c *faultCase) right(t *testing.T, b *Backend, after string) {
 }
 
 // failing does work whose n-th driver call fails, and says whether there were so many calls. The error has the driver's
-// name and text.
+// name and text, or is that of one who copied beside and found the context gone.
 func (c *faultCase) failing(t *testing.T, n int64, result driver.Result, work func() error) (err error, more bool) {
 	t.Helper()
 	before := c.api.Counts().Total
@@ -63,7 +63,13 @@ func (c *faultCase) failing(t *testing.T, n int64, result driver.Result, work fu
 		return nil, false
 	}
 	var f *driver.Failure
-	if err != nil && (!errors.As(err, &f) || f.Name == "" || f.Text == "" || f.Result != result) {
+	switch {
+	case err == nil:
+	case errors.As(err, &f):
+		if f.Name == "" || f.Text == "" || f.Result != result {
+			t.Errorf("call %d: %v", n, err)
+		}
+	case result != driver.LaunchFailed || status.KindOf(err) != status.NoDevice:
 		t.Errorf("call %d: %v", n, err)
 	}
 	return err, true
@@ -186,6 +192,19 @@ func TestFaults_EveryCall(t *testing.T) {
 	}
 	c.renew(t)
 	if n := c.proofs(t, lostAndNot, 1, 1, 1<<20); n < 200 {
+		t.Errorf("only %d calls to prove", n)
+	}
+	if live := c.double.Live(); live != (sim.Live{}) {
+		t.Errorf("left behind: %+v", live)
+	}
+}
+
+// Goal: the same where several goroutines copy at once: a context that dies under one takes nothing from under the others. Method: some
+// calls of a circuit whose parameters go up in many pieces, most of them fatal to the context.
+func TestFaults_Copies(t *testing.T) {
+	c := &faultCase{images: [][]byte{{1}}, v: loadTiny(t, "tiny-1024", true)}
+	c.renew(t)
+	if n := c.proofs(t, []driver.Result{driver.LaunchFailed, driver.LaunchFailed, driver.InvalidValue}, 3, 11, 1<<20); n < 50 {
 		t.Errorf("only %d calls to prove", n)
 	}
 	if live := c.double.Live(); live != (sim.Live{}) {

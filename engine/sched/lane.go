@@ -12,6 +12,7 @@ const hostSlots = 2
 type lane struct {
 	slots int
 	busy  int
+	heavy int      // of these, stages that keep several threads busy
 	ready []*ready // first to go first
 	kept  *batch   // has the next turn, whoever else is ready
 }
@@ -23,6 +24,20 @@ type lanes struct{ copy, compute lane }
 type ready struct {
 	batch *batch
 	stage int
+}
+
+// heavy is 1 for a stage that keeps several threads busy, else 0.
+func (r *ready) heavy() int {
+	if r.batch.stages[r.stage].Needs.Threads > 1 {
+		return 1
+	}
+	return 0
+}
+
+// leave gives back the slot of a stage that take took.
+func (l *lane) leave(r *ready) {
+	l.busy--
+	l.heavy -= r.heavy()
 }
 
 // before orders what waits for a lane: the oldest job first, and of one job the first batch. Priorities will be one
@@ -43,9 +58,12 @@ func (l *lane) take() *ready {
 		return nil
 	}
 	for i, r := range l.ready {
-		if l.kept == nil || l.kept == r.batch {
+		// Two stages that could each use all threads would take twice as long, and the first in order would end last.
+		heavy := r.heavy()
+		if (l.kept == nil || l.kept == r.batch) && (heavy == 0 || l.heavy == 0) {
 			l.ready = slices.Delete(l.ready, i, i+1)
 			l.busy++
+			l.heavy += heavy
 			l.kept = nil
 			return r
 		}

@@ -421,17 +421,18 @@ func (s *Scheduler) startReady(l *lane) {
 		}
 		b := next.batch
 		if b.ctx.Err() != nil { // nothing starts after the end of its context, which Run sees by itself
-			l.busy--
+			l.leave(next)
 			continue
 		}
 		b.run.running++
-		go b.do(next.stage, l)
+		go b.do(next, l)
 	}
 }
 
 // do runs a stage, books it, and starts what waited for it.
-func (b *batch) do(i int, l *lane) {
-	r, stage := b.run, &b.stages[i]
+func (b *batch) do(started *ready, l *lane) {
+	r, i := b.run, started.stage
+	stage := &b.stages[i]
 	begin := r.clock.Now()
 	err := guard(func() error { return stage.Run(b.ctx) })
 	end := r.clock.Now()
@@ -449,7 +450,7 @@ func (b *batch) do(i int, l *lane) {
 	r.timeline.add(e.entry)
 	r.events = append(r.events, e)
 	r.running--
-	l.busy--
+	l.leave(started)
 	b.taken[stage.Lane] = false
 	b.end(i)
 	if again {

@@ -1,9 +1,12 @@
 package host
 
 import (
+	"cmp"
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/sealc2/sealc2/engine/status"
@@ -17,10 +20,15 @@ type Budget struct {
 	ceiling Needs
 	used    Needs
 	peak    Needs
-	growing list.List // of *waiter: holders that want more; served before newcomers
+	growing []*waiter // reservations that want more, in the order of their priority; served before newcomers
 	waiting list.List // of *waiter
 	shared  map[any]*holding
+	holders int // reservations that hold something
 }
+
+// ErrGiveBack is what Grow fails with where reservations that wait for each other would wait for ever: this one, the last
+// in order of those that hold something, is to be released, and may ask for all once more.
+var ErrGiveBack = errors.New("what is held is needed by one that goes first")
 
 // Shared is what several holders have together: it counts once for as long as one of them has it. All ask for the same
 // under a key, which is comparable.
@@ -35,20 +43,24 @@ type holding struct {
 	holders int
 }
 
-// waiter is a request that did not fit yet. granted is closed once it does.
+// waiter is a request of a reservation that did not fit yet. granted is closed once it does, or once it never will.
 type waiter struct {
-	needs   Needs
-	shared  []Shared
-	granted chan struct{}
+	from     *Reservation
+	needs    Needs
+	shared   []Shared
+	granted  chan struct{}
+	giveBack bool // its reservation is in the way
 }
 
 // Reservation is a granted part of a budget.
 type Reservation struct {
-	budget *Budget
-	mu     sync.Mutex
-	needs  Needs
-	shared []Shared
-	over   bool
+	budget   *Budget
+	priority Priority
+	mu       sync.Mutex
+	needs    Needs
+	shared   []Shared
+	over     bool
+	parts    int // grants of something; under the budget's mutex
 }
 
 // Usage is a budget's state at one moment.
@@ -93,16 +105,20 @@ func (b *Budget) Reserve(ctx context.Context, needs Needs) (*Reservation, error)
 	if err := b.Fits(op, needs); err != nil {
 		return nil, err
 	}
-	if err := b.acquire(ctx, op, &b.waiting, &waiter{needs: needs}); err != nil {
+	r := &Reservation{budget: b, needs: needs}
+	if err := b.acquire(ctx, op, false, &waiter{from: r, needs: needs}); err != nil {
 		return nil, err
 	}
-	return &Reservation{budget: b, needs: needs}, nil
+	return r, nil
 }
 
-// Grow adds more to the reservation, waiting like Reserve but before all newcomers, who hold nothing yet.
-// Two holders that wait for each other's share would wait for ever, so at most one reservation of a
-// budget may be in Grow at a time; the scheduler's desk sees to it, and a second one is Internal. Of what is shared, that which
-// other holders have already costs nothing.
+// Open makes a reservation that holds nothing yet and never waits for that.
+func (b *Budget) Open(p Priority) *Reservation { return &Reservation{budget: b, priority: p} }
+
+// Grow adds more to the reservation, waiting like Reserve but before all newcomers, and of several that grow in the order of
+// their priority: none is granted anything while one before it waits. Where all that hold something wait here, and the first
+// does not fit, the last one of them fails with ErrGiveBack (kind NoMemory). Of what is shared, that which other holders have
+// already costs nothing.
 func (r *Reservation) Grow(ctx context.Context, more Needs, shared ...Shared) error {
 	const op = "host.Grow"
 	r.mu.Lock()
@@ -117,7 +133,7 @@ func (r *Reservation) Grow(ctx context.Context, more Needs, shared ...Shared) er
 	if err := r.budget.Fits(op, all); err != nil {
 		return err
 	}
-	if err := r.budget.acquire(ctx, op, &r.budget.growing, &waiter{needs: more, shared: shared}); err != nil {
+	if err := r.budget.acquire(ctx, op, true, &waiter{from: r, needs: more, shared: shared}); err != nil {
 		return err
 	}
 	r.needs = r.needs.Plus(more)
@@ -126,16 +142,18 @@ func (r *Reservation) Grow(ctx context.Context, more Needs, shared ...Shared) er
 }
 
 // acquire takes what w wants, waiting in queue where it does not fit.
-func (b *Budget) acquire(ctx context.Context, op string, queue *list.List, w *waiter) error {
+func (b *Budget) acquire(ctx context.Context, op string, grows bool, w *waiter) error {
 	if err := ctx.Err(); err != nil {
 		return status.Wrap(status.Cancelled, op, "", err)
 	}
-	place, err := b.enqueue(op, queue, w)
-	if place == nil || err != nil {
-		return err
+	if b.enqueue(grows, w) {
+		return nil
 	}
 	select {
 	case <-w.granted:
+		if w.giveBack {
+			return status.Wrap(status.NoMemory, op, "", ErrGiveBack)
+		}
 		return nil
 	case <-ctx.Done():
 	}
@@ -143,28 +161,77 @@ func (b *Budget) acquire(ctx context.Context, op string, queue *list.List, w *wa
 	defer b.mu.Unlock()
 	select {
 	case <-w.granted: // granted while we gave up: hand it on
-		b.giveBack(w.needs, w.shared)
+		if !w.giveBack {
+			b.giveBack(w)
+		}
 	default:
-		queue.Remove(place)
+		b.leave(w)
 	}
 	b.serve()
 	return status.Wrap(status.Cancelled, op, "", ctx.Err())
 }
 
-// enqueue takes what w wants where nobody waits before it and it fits, and returns nil; else it puts it into queue.
-func (b *Budget) enqueue(op string, queue *list.List, w *waiter) (*list.Element, error) {
+// enqueue takes what w wants where nobody waits before it and it fits, and says so; else it puts it into its queue.
+func (b *Budget) enqueue(grows bool, w *waiter) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	first := b.growing.Len() == 0 && (queue == &b.growing || b.waiting.Len() == 0)
-	if first && b.used.Plus(b.cost(w)).within(b.ceiling) {
-		b.take(w)
-		return nil, nil
+	at := len(b.growing)
+	if grows {
+		at, _ = slices.BinarySearchFunc(b.growing, w, func(v, w *waiter) int {
+			return cmp.Or(v.from.priority.Compare(w.from.priority), -1) // behind its equals
+		})
 	}
-	if queue == &b.growing && b.growing.Len() > 0 {
-		return nil, status.New(status.Internal, op, "budget", "one reservation that grows", "a second one")
+	if at == 0 && (grows || b.waiting.Len() == 0) && b.fits(w) {
+		b.take(w)
+		return true
 	}
 	w.granted = make(chan struct{})
-	return queue.PushBack(w), nil
+	if grows {
+		b.growing = slices.Insert(b.growing, at, w)
+		b.unlock()
+	} else {
+		b.waiting.PushBack(w)
+	}
+	return false
+}
+
+// leave takes a request out of its queue; the caller holds mu.
+func (b *Budget) leave(w *waiter) {
+	b.growing = slices.DeleteFunc(b.growing, func(v *waiter) bool { return v == w })
+	for e := b.waiting.Front(); e != nil; e = e.Next() {
+		if e.Value == w {
+			b.waiting.Remove(e)
+			return
+		}
+	}
+}
+
+// fits says whether a request fits as things are; the caller holds mu.
+func (b *Budget) fits(w *waiter) bool { return b.used.Plus(b.cost(w)).within(b.ceiling) }
+
+// something says whether a request takes anything.
+func (w *waiter) something() bool { return w.needs != (Needs{}) || len(w.shared) > 0 }
+
+// unlock looks whether all that hold something wait for more while the first of them does not fit, and lets the last one give back
+// what it has. The first one alone always fits. The caller holds mu.
+func (b *Budget) unlock() {
+	if len(b.growing) == 0 || b.fits(b.growing[0]) {
+		return
+	}
+	last, holding := -1, 0
+	for i, w := range b.growing {
+		if w.from.parts > 0 {
+			last = i
+			holding++
+		}
+	}
+	if holding < b.holders || last <= 0 {
+		return
+	}
+	w := b.growing[last]
+	b.growing = slices.Delete(b.growing, last, last+1)
+	w.giveBack = true
+	close(w.granted)
 }
 
 // cost is what a request adds to what is used, as things are; the caller holds mu.
@@ -183,6 +250,11 @@ func (b *Budget) take(w *waiter) {
 	used := b.used.Plus(b.cost(w))
 	status.Check(used.within(b.ceiling), "host.Budget", "use below the ceiling")
 	b.used = used
+	if w.something() {
+		if w.from.parts++; w.from.parts == 1 {
+			b.holders++
+		}
+	}
 	for _, s := range w.shared {
 		if b.shared[s.Key] == nil {
 			b.shared[s.Key] = &holding{needs: s.Needs}
@@ -194,8 +266,18 @@ func (b *Budget) take(w *waiter) {
 	b.peak.Threads = max(b.peak.Threads, b.used.Threads)
 }
 
-// giveBack takes what was booked out of the books; the caller holds mu.
-func (b *Budget) giveBack(needs Needs, shared []Shared) {
+// giveBack takes a request that was granted out of the books; the caller holds mu.
+func (b *Budget) giveBack(w *waiter) {
+	b.unbook(w.needs, w.shared)
+	if w.something() {
+		if w.from.parts--; w.from.parts == 0 {
+			b.holders--
+		}
+	}
+}
+
+// unbook lowers what is used; the caller holds mu.
+func (b *Budget) unbook(needs Needs, shared []Shared) {
 	b.used = b.used.minus(needs)
 	for _, s := range shared {
 		h := b.shared[s.Key]
@@ -208,16 +290,24 @@ func (b *Budget) giveBack(needs Needs, shared []Shared) {
 
 // serve grants from the heads of the queues as long as the head fits; the caller holds mu.
 func (b *Budget) serve() {
-	for _, queue := range []*list.List{&b.growing, &b.waiting} {
-		for front := queue.Front(); front != nil; front = queue.Front() {
-			w := front.Value.(*waiter)
-			if !b.used.Plus(b.cost(w)).within(b.ceiling) {
-				return
-			}
-			b.take(w)
-			queue.Remove(front)
-			close(w.granted)
+	for len(b.growing) > 0 {
+		w := b.growing[0]
+		if !b.fits(w) {
+			b.unlock()
+			return
 		}
+		b.take(w)
+		b.growing = slices.Delete(b.growing, 0, 1)
+		close(w.granted)
+	}
+	for front := b.waiting.Front(); front != nil; front = b.waiting.Front() {
+		w := front.Value.(*waiter)
+		if !b.fits(w) {
+			return
+		}
+		b.take(w)
+		b.waiting.Remove(front)
+		close(w.granted)
 	}
 }
 
@@ -236,7 +326,11 @@ func (r *Reservation) Release() {
 	b := r.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.giveBack(r.needs, r.shared)
+	b.unbook(r.needs, r.shared)
+	if r.parts > 0 {
+		r.parts = 0
+		b.holders--
+	}
 	status.Check(b.used.HostBytes >= 0 && b.used.DeviceBytes >= 0 && b.used.Threads >= 0, "host.Release", "use of 0 or more")
 	b.serve()
 }
@@ -252,5 +346,5 @@ func (r *Reservation) Needs() Needs {
 func (b *Budget) Usage() Usage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return Usage{Ceiling: b.ceiling, Used: b.used, Peak: b.peak, Waiting: b.growing.Len() + b.waiting.Len()}
+	return Usage{Ceiling: b.ceiling, Used: b.used, Peak: b.peak, Waiting: len(b.growing) + b.waiting.Len()}
 }

@@ -158,21 +158,62 @@ func TestReservation_GrowGoesFirst(t *testing.T) {
 	(<-newcomer).Release()
 }
 
-func TestReservation_SecondGrowerRefused(t *testing.T) {
+// TestReservation_GrowInOrder: of two that grow the one with the higher priority goes first, though it came later and the other
+// would fit before.
+func TestReservation_GrowInOrder(t *testing.T) {
 	b := NewBudget(bytesOf(10))
-	one, two, other := mustReserve(t, b, bytesOf(1)), mustReserve(t, b, bytesOf(1)), mustReserve(t, b, bytesOf(8))
-	grown := make(chan error)
-	go func() { grown <- one.Grow(context.Background(), bytesOf(5)) }()
-	until(t, "grower queued", func() bool { return b.Usage().Waiting == 1 })
-	if err := two.Grow(context.Background(), bytesOf(5)); status.KindOf(err) != status.Internal {
-		t.Errorf("second grower: %v", err)
-	}
+	other := mustReserve(t, b, bytesOf(8))
+	low, high := b.Open(Priority{Class: 1, Serial: 1}), b.Open(Priority{Class: 2, Serial: 2})
+	lowGrown, highGrown := make(chan error), make(chan error)
+	go func() { lowGrown <- low.Grow(context.Background(), bytesOf(3)) }()
+	until(t, "the low one queued", func() bool { return b.Usage().Waiting == 1 })
+	go func() { highGrown <- high.Grow(context.Background(), bytesOf(9)) }()
+	until(t, "the high one queued", func() bool { return b.Usage().Waiting == 2 })
 	other.Release()
-	if err := <-grown; err != nil {
-		t.Error(err)
+	if err := <-highGrown; err != nil {
+		t.Fatal(err)
 	}
-	one.Release()
-	two.Release()
+	if u := b.Usage(); u.Waiting != 1 || u.Used.HostBytes != 9 {
+		t.Errorf("usage %+v", u)
+	}
+	high.Release()
+	if err := <-lowGrown; err != nil {
+		t.Fatal(err)
+	}
+	low.Release()
+	if u := b.Usage(); u.Used != (Needs{}) || u.Waiting != 0 || b.holders != 0 {
+		t.Errorf("usage %+v, %d holders", u, b.holders)
+	}
+}
+
+// TestReservation_GiveBack: two that hold a part and want what the other has do not wait for ever: the one behind is told to
+// give back, but not while somebody else holds something that may still come back.
+func TestReservation_GiveBack(t *testing.T) {
+	b := NewBudget(bytesOf(10))
+	other := mustReserve(t, b, bytesOf(1))
+	low, high := b.Open(Priority{Class: 1, Serial: 1}), b.Open(Priority{Class: 2, Serial: 2})
+	for _, r := range []*Reservation{low, high} {
+		if err := r.Grow(context.Background(), bytesOf(3)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lowGrown, highGrown := make(chan error, 1), make(chan error, 1)
+	go func() { highGrown <- high.Grow(context.Background(), bytesOf(6)) }()
+	go func() { lowGrown <- low.Grow(context.Background(), bytesOf(6)) }()
+	until(t, "both queued", func() bool { return b.Usage().Waiting == 2 })
+	other.Release()
+	err := <-lowGrown
+	if !errors.Is(err, ErrGiveBack) || status.KindOf(err) != status.NoMemory {
+		t.Fatalf("the one behind: %v", err)
+	}
+	low.Release()
+	if err := <-highGrown; err != nil {
+		t.Fatal(err)
+	}
+	high.Release()
+	if u := b.Usage(); u.Used != (Needs{}) || u.Waiting != 0 || b.holders != 0 {
+		t.Errorf("usage %+v, %d holders", u, b.holders)
+	}
 }
 
 // TestBudget_Storm: many goroutines with random needs and cancellations never pass the ceiling and leave

@@ -104,7 +104,7 @@ func (a *app) benchCommand() *cobra.Command {
 	synthesis.Flags().BoolVar(&unbound, "unbound", false, "threads that no node is chosen for")
 	synthesis.Flags().BoolVar(&check, "check-only", false, "evaluate the rows and do not keep them")
 	require(synthesis, "shape")
-	return group("bench", "Measure parts of a proof", synthesis)
+	return group("bench", "Measure proofs and parts of them", synthesis, a.benchProveCommand())
 }
 
 func (b *synthesisJSON) text(w io.Writer) {

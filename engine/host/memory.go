@@ -56,6 +56,9 @@ func sysinfo() (Memory, error) {
 // PeakRSS is the largest resident set that the process ever had, in bytes; 0 where the system does not tell.
 func PeakRSS() int64 { return ownStatus("VmHWM:") }
 
+// RSS is the resident set of the process, in bytes; 0 where the system does not tell.
+func RSS() int64 { return ownStatus("VmRSS:") }
+
 func ownStatus(key string) int64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -156,10 +156,7 @@ func assignmentBlock(a *groth16.Assignment, b groth16.Block, nums circuit.Bits) 
 
 // check has the device check each row: where they lie, or, where that is not on the device, a part of them at a time on their way up.
 func (v *assignmentValues) check(ctx context.Context, p *partition) error {
-	to := p.vectors()
-	if p.plan.vectors == 2 {
-		to = rows.Vectors{}
-	}
+	to := p.checked()
 	failed := [1]uint32{}
 	word := p.in(p.plan.work.status)
 	err := p.do(ctx, computing, "cuda.evaluate", func(_ context.Context, s *session) error { return s.rows.Clear(s.compute, word) })

@@ -43,6 +43,7 @@ type Backend struct {
 	info    driver.Info
 	card    card
 	threads int
+	feeding chan struct{} // has an element while a batch feeds points
 
 	mu       sync.Mutex
 	programs map[*circuit.Program]*planned
@@ -165,11 +166,11 @@ func Open(config Config) (b *Backend, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b = &Backend{owner: o, threads: config.Threads, programs: map[*circuit.Program]*planned{}, plans: map[planKey]*plan{}, sums: map[sumKey]msm.Plan{}}
+	b = &Backend{owner: o, threads: config.Threads, feeding: make(chan struct{}, 1), programs: map[*circuit.Program]*planned{}, plans: map[planKey]*plan{}, sums: map[sumKey]msm.Plan{}}
 	err = o.do(context.Background(), computing, op, func(_ context.Context, s *session) error {
 		o.config.MemoryBytes = s.memory.limit // the next session's too
 		b.info = s.device.Info
-		b.card = card{cardOf(b.info), s.memory.limit - s.word.Size(), s.memory.unit}
+		b.card = card{Card: cardOf(b.info), limit: s.memory.limit, held: s.word.Size(), unit: s.memory.unit, hostBytes: config.HostBytes}
 		return nil
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -46,13 +47,17 @@ type batch struct {
 	feeder  *feeder // nil where nothing comes up in pieces
 
 	// mu guards what the stages of several lanes take and Close gives back.
-	mu      sync.Mutex
-	session *session // that all device memory lies in; nil before the first upload
-	pins    []*resident
-	work    *driver.Arena
-	closed  bool
+	mu         sync.Mutex
+	session    *session // that all device memory lies in; nil before the first upload
+	pins       []*resident
+	hostBlocks []*hostBlock
+	points     [groth16.BlockCount]*driver.Pinned // of blocks that come up from pinned memory
+	vectorsAt  *driver.Pinned                     // of hosted quotients
+	work       *driver.Arena
+	closed     bool
 
 	transforms *ntt.Transforms
+	hosted     *ntt.Hosted // where the plan has one vector
 }
 
 // partition is one proof of a batch.
@@ -84,7 +89,10 @@ func (l *stageList) add(name string, partition int, lane host.Lane, keep bool, a
 			defer status.Recover(op, &err)
 			status.Check(!ran && !b.isClosed(), op, "stages each once, before Close")
 			ran = true
-			return run(ctx)
+			if err = run(ctx); err != nil && lane == host.LaneDevice && b.feeder != nil {
+				b.feeder.stop() // the lane is for other batches now
+			}
+			return err
 		}})
 	return len(l.all) - 1
 }
@@ -102,6 +110,9 @@ func (b *batch) Stages() []host.Stage {
 		uploaded := l.add("upload", k, host.LaneCopy, false, []int{expanded}, p.upload)
 		ready := []int{uploaded}
 		if k == 0 {
+			if b.plan.vectors == 1 {
+				ready = append(ready, l.add("pin_vectors", host.WholeBatch, host.LaneCopy, false, []int{uploaded}, b.pinVectors))
+			}
 			for block := range groth16.BlockCount {
 				if !b.plan.blocks[block].resident {
 					ready = append(ready, l.add("pin_"+blockNames[block], host.WholeBatch, host.LaneCopy, false, []int{uploaded}, func(ctx context.Context) error {
@@ -152,41 +163,61 @@ func (b *batch) Sums(k int) (*groth16.Sums, error) {
 // Close gives the device's memory and the arena back. The sums stay valid.
 func (b *batch) Close() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
+	over, mine := b.closed, b.session
+	b.closed = true
+	b.mu.Unlock()
+	if over {
 		return
 	}
-	b.closed = true
 	if b.feeder != nil {
 		b.feeder.stop()
 	}
-	if b.session != nil {
+	if mine != nil {
 		// Where the session is gone, so is what it held.
-		_ = b.backend.owner.do(context.Background(), copying, "cuda.Close", func(_ context.Context, s *session) error {
-			if s != b.session {
+		err := b.backend.owner.do(context.Background(), copying, "cuda.Close", func(_ context.Context, s *session) error {
+			if s != mine {
 				return nil
 			}
-			for _, r := range b.pins {
-				s.memory.unpin(r)
-			}
-			for _, p := range b.parts {
-				if p.own != nil {
-					s.memory.release(p.own)
-				}
-			}
-			if b.work != nil {
-				s.memory.release(b.work)
-			}
-			return nil
+			return b.giveBack(s)
 		})
+		if err != nil && status.KindOf(err) != status.NoDevice {
+			b.backend.owner.config.log("warn", "device %s: %v", b.backend.name, err)
+		}
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.arena != nil { // none where only parameters are brought up
 		b.arena.Release(b.mark)
 	}
-	b.pins, b.work = nil, nil
+	b.pins, b.work, b.hostBlocks, b.hosted = nil, nil, nil, nil
 	for _, p := range b.parts {
 		p.own = nil
 	}
+}
+
+// giveBack gives back what the batch has of its session's, in which nothing of it is queued. It goes on after errors.
+func (b *batch) giveBack(s *session) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []error
+	for _, r := range b.pins {
+		s.memory.unpin(r)
+	}
+	for _, p := range b.parts {
+		if p.own != nil {
+			s.memory.release(p.own)
+		}
+	}
+	if b.work != nil {
+		s.memory.release(b.work)
+	}
+	if b.hosted != nil {
+		all = append(all, s.dropHosted(b.hosted))
+	}
+	for _, block := range b.hostBlocks {
+		all = append(all, s.host.let(block))
+	}
+	return errors.Join(all...)
 }
 
 // do lets a lane run something in the batch's session.
@@ -280,17 +311,27 @@ func (p *partition) upload(ctx context.Context) error {
 func (p *partition) at(offset int64) driver.Ptr { return p.own.Base().Add(offset) }
 func (b *batch) in(offset int64) driver.Ptr     { return b.work.Base().Add(offset) }
 
-// vectors are where rows lie; c is 0 where there are but two.
+// vectors are where rows lie; c is 0 where there are but two, and a too where there is but one.
 func (p *partition) vectors() (v rows.Vectors) {
 	switch w := &p.plan.work; p.plan.vectors {
 	case 0:
 		o := &p.plan.own
 		return rows.Vectors{A: p.at(o.rows[0]), B: p.at(o.rows[1]), C: p.at(o.rows[2])}
+	case 1:
+		return rows.Vectors{B: p.in(w.b)}
 	case 2:
 		return rows.Vectors{A: p.in(w.a), B: p.in(w.b)}
 	default:
 		return rows.Vectors{A: p.in(w.a), B: p.in(w.b), C: p.in(w.c)}
 	}
+}
+
+// checked are the vectors that rows fill while they are checked: none where there is no room for all at once.
+func (p *partition) checked() rows.Vectors {
+	if p.plan.vectors == 1 || p.plan.vectors == 2 {
+		return rows.Vectors{}
+	}
+	return p.vectors()
 }
 
 // evaluate fills the vectors of rows and has checked every row when it returns.
@@ -314,45 +355,92 @@ func (p *partition) evaluate(ctx context.Context) error {
 		return err
 	}
 	if p.feeder != nil {
-		p.feeder.start()
+		if err := p.feeder.start(ctx); err != nil {
+			return err
+		}
 	}
-	return p.values.check(ctx, p)
+	return p.settled(p.values.check(ctx, p))
+}
+
+// settled waits, after an error, for what is still queued in the workspace: where the other lane failed, this one has not waited.
+func (b *batch) settled(err error) error {
+	if err != nil {
+		_ = b.do(context.Background(), computing, "cuda.settle", func(_ context.Context, s *session) error { return s.drain(computing) })
+	}
+	return err
 }
 
 // quotient makes h, in the place of b.
 func (p *partition) quotient(ctx context.Context) error {
-	const op = "cuda.quotient"
+	return p.settled(p.divide(ctx))
+}
+
+// quotientStep is rows filled, and what is queued behind them.
+type quotientStep struct {
+	fill  rows.Vectors
+	queue func(s *driver.Stream) error
+}
+
+func (p *partition) divide(ctx context.Context) error {
 	v, log := p.vectors(), p.plan.shape.log
-	if p.plan.vectors != 2 {
-		return p.do(ctx, computing, op, func(ctx context.Context, s *session) error {
-			if err := p.transforms.Quotient(s.compute, v.A, v.B, v.C, log); err != nil {
-				return err
-			}
-			return s.compute.Synchronize(ctx)
-		})
-	}
-	for _, step := range []struct {
-		fill  rows.Vectors
-		queue func(s *driver.Stream) error
-	}{
-		{rows.Vectors{A: v.A}, func(s *driver.Stream) error { return p.transforms.CosetValues(s, v.A, 0, log) }},
-		{rows.Vectors{B: v.B}, func(s *driver.Stream) error { return p.transforms.CosetValues(s, v.B, v.A, log) }},
-		{rows.Vectors{C: v.A}, func(s *driver.Stream) error { return p.transforms.Divide(s, v.B, v.A, log) }},
-	} {
-		if err := p.values.fill(ctx, p, step.fill); err != nil {
+	var steps []quotientStep
+	switch p.plan.vectors {
+	case 1:
+		if err := p.useHosted(ctx); err != nil {
 			return err
 		}
-		err := p.do(ctx, computing, op, func(ctx context.Context, s *session) error {
-			if err := step.queue(s.compute); err != nil {
+		h := p.hosted
+		steps = []quotientStep{
+			{rows.Vectors{C: v.B}, func(*driver.Stream) error { return h.TakeC() }},
+			{rows.Vectors{A: v.B}, func(*driver.Stream) error { return h.TakeA() }},
+			{rows.Vectors{B: v.B}, func(*driver.Stream) error { return h.Finish() }},
+		}
+	case 2:
+		steps = []quotientStep{
+			{rows.Vectors{A: v.A}, func(s *driver.Stream) error { return p.transforms.CosetValues(s, v.A, 0, log) }},
+			{rows.Vectors{B: v.B}, func(s *driver.Stream) error { return p.transforms.CosetValues(s, v.B, v.A, log) }},
+			{rows.Vectors{C: v.A}, func(s *driver.Stream) error { return p.transforms.Divide(s, v.B, v.A, log) }},
+		}
+	default:
+		steps = []quotientStep{{rows.Vectors{}, func(s *driver.Stream) error { return p.transforms.Quotient(s, v.A, v.B, v.C, log) }}}
+	}
+	for i, step := range steps {
+		if step.fill != (rows.Vectors{}) {
+			if err := p.values.fill(ctx, p, step.fill); err != nil {
 				return err
 			}
-			return s.compute.Synchronize(ctx)
+		}
+		err := p.do(ctx, computing, "cuda.quotient", func(ctx context.Context, s *session) error {
+			if err := step.queue(s.compute); err != nil || i < len(steps)-1 {
+				return err
+			}
+			// The streams beside it have nothing left by then; asked, they let go of the host memory.
+			for _, stream := range []*driver.Stream{s.compute, s.aside[0], s.aside[1]} {
+				if err := stream.Synchronize(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// useHosted makes the batch's hosted quotient, once it has a workspace.
+func (b *batch) useHosted(ctx context.Context) error {
+	if b.hosted != nil {
+		return nil
+	}
+	return b.do(ctx, computing, "cuda.quotient", func(_ context.Context, s *session) error {
+		h, err := s.newHosted(b.transforms, b.plan.shape.log, b.in(b.plan.work.b), b.in(b.plan.work.hosted), b.vectorsAt.Pointer())
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.hosted = h
+		return err
+	})
 }
 
 // whole is the input of a block's sum, without its points.
@@ -493,6 +581,9 @@ func (b *batch) booked(s *session, p *partition, block groth16.Block) {
 		return
 	}
 	b.backend.owner.losses.Store(0) // a whole batch went through
+	if b.feeder != nil {
+		b.feeder.stop()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.memory.release(b.work)

@@ -391,12 +391,12 @@ func (b *batch) fillPinned(ctx context.Context, op string, block groth16.Block, 
 // feeder brings points up piece by piece, in the order in which the batch's sums take them, as far ahead as there are slots. Batches share
 // the slots' memory, and one at a time feeds: the one that computes, from its first rows on to its last sum, its failure or its end.
 type feeder struct {
-	batch  *batch
-	slots  *resident
-	free   chan driver.Ptr
-	ready  chan driver.Ptr
-	over   chan struct{}
-	err    error // once over
+	batch *batch
+	slots *resident
+	free  chan driver.Ptr
+	ready chan driver.Ptr
+	over  chan struct{}
+	err   error // once over
 
 	mu     sync.Mutex
 	cancel context.CancelFunc // nil before the start

@@ -1,8 +1,10 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -132,14 +134,16 @@ type plan struct {
 	work workPlaces
 
 	roots   roots
-	vectors int // that rows take in the workspace: three, two, or none where they lie in the partition's own block
+	vectors int // that rows take in the workspace: three, two, one beside host memory, or none where they lie in the partition's own block
 	blocks  [groth16.BlockCount]blockPlan
 	// slots of slotBytes are what points come up to that are not resident.
 	slots     int
 	slotBytes int64
 
-	shared  int64 // mapped bytes of all that batches share: points, tables, slots, workspace
-	seconds float64
+	shared   int64 // mapped bytes of all that batches share: points, tables, slots, workspace
+	seconds  float64
+	computes bool    // the device is what takes these seconds, not the bus
+	sums     sumMemo // while plans are compared
 }
 
 // blockPlan is how a block is summed up.
@@ -163,9 +167,47 @@ type workPlaces struct {
 	status int64
 	b, a   int64 // rows; h takes the place of b
 	c      int64 // where there are three vectors
+	hosted int64 // scratch of a hosted quotient, where there is one vector
 	given  [3]int64
 	sumAt  [2]int64 // scratch of the sums: of H, which leaves h alone, and of the others
 	bytes  int64
+
+	regions []region // all of these
+}
+
+// moment is a time in a partition's proof at which what lies in the workspace changes.
+type moment uint8
+
+// The moments: rows checked; c, a and b taken, which is one where all lie there at once; the sum of H; those of the other blocks, behind the sums
+// of H of all the batch.
+const (
+	momentCheck moment = iota
+	momentC
+	momentA
+	momentB
+	momentH
+	momentOthers
+	momentCount
+)
+
+// region is a part of the workspace that is written first, and read last, at these moments.
+type region struct {
+	name      string
+	at, bytes int64
+	from, to  moment
+}
+
+// take deals a region out.
+func (w *workPlaces) take(c *cut, name string, bytes int64, from, to moment) int64 {
+	at := c.take(bytes)
+	w.keep(name, at, bytes, from, to)
+	return at
+}
+
+// keep notes a region at a place where others are at other times.
+func (w *workPlaces) keep(name string, at, bytes int64, from, to moment) {
+	w.regions = append(w.regions, region{name, at, bytes, from, to})
+	w.bytes = max(w.bytes, at+bytes)
 }
 
 // takeRows is how many rows of an assignment go up at once where its rows do not fit the partition's own block.
@@ -174,31 +216,31 @@ const takeRows = 1 << 20
 // points is how a block is cut: blocks that are known are, others are summed whole.
 type pointBlocks [groth16.BlockCount]*msm.Block
 
-// card is what plans depend on of a device.
+// card is what plans depend on of a machine.
 type card struct {
 	msm.Card
-	limit, unit int64 // of its memory: what may be taken, and what is mapped at once
+	limit, unit int64 // of the device's memory: what may be taken, and what is mapped at once
+	held        int64 // of that, by the session
+	hostBytes   int64 // of pinned host memory
 }
 
-// Rates that plans are compared by.
+// Rates that plans are compared by: of an H200 with 132 multiprocessors, docs/kernels.md, and of the bus of a PCIe 4 card.
 const (
-	transferRate = 25e9   // bytes a second, of a PCIe 4 card
-	quotientRate = 1.4e-9 // seconds an element, on an H200, with the full table
-	compactCost  = 1.15   // times as long with the compact one
+	transferRate = 25e9    // bytes a second
+	quotientRate = 1.37e-9 // seconds an element, with the full table
+	compactCost  = 1.092   // times as long with the compact one
+	hostedRate   = 0.83e-9 // seconds an element that a hosted quotient computes beside no copy
+	rowsRate     = 4.4e-11 // seconds a row, for all three vectors at once
+	fillCost     = 1.46    // times as long for a check, and each vector by itself
 )
 
 // planFor finds the quickest way that fits: with what is known of the blocks, where points may come up in pieces. A pure function.
 // Errors: NoMemory, with both numbers.
 func planFor(s *shape, blocks *pointBlocks, partitions int, on card) (*plan, error) {
-	var best *plan
 	all := [groth16.BlockCount]bool{true, true, true, true, true}
-	for _, ownRows := range []bool{true, false} {
-		if ownRows && s.rows == 0 {
+	for _, vectors := range []int{0, 3} {
+		if vectors == 0 && s.rows == 0 {
 			continue
-		}
-		vectors := 3
-		if ownRows {
-			vectors = 0
 		}
 		for _, ahead := range []int{2, 1} {
 			if p := newPlan(s, all, fullRoots, vectors, 1, ahead); p.lay(blocks, on) == nil {
@@ -206,56 +248,135 @@ func planFor(s *shape, blocks *pointBlocks, partitions int, on card) (*plan, err
 			}
 		}
 	}
-	// Something has to give way: roots, one vector, points. H's sum, which takes most time and scratch, decides between them.
-	slot := int64(512 << 20)
-	for slot > leastSlot && slot > on.limit/32 {
+	// Something has to give way: roots, vectors, points, the size of slots.
+	sums := sumMemo{}
+	var best *plan
+	worse := 0 // sizes of slots in a row that did not pay
+	for slot := mostSlot(on.limit); slot >= leastSlot && worse < 2; slot /= 2 {
+		p := s.quickest(blocks, partitions, on, slot, sums)
+		switch {
+		case p != nil && (best == nil || p.seconds < best.seconds):
+			best, worse = p, 0
+		case best != nil:
+			worse++
+		}
+	}
+	if best == nil {
+		return nil, s.refuse(on)
+	}
+	best.sums = nil
+	return best, nil
+}
+
+// mostSlot is the largest slot that is tried.
+func mostSlot(limit int64) int64 {
+	slot := int64(2 << 30)
+	for slot > leastSlot && slot > limit/8 {
 		slot /= 2
 	}
-	for ; slot >= leastSlot && best == nil; slot /= 4 {
-		for _, resident := range [][groth16.BlockCount]bool{all, {true}, {}} {
-			for _, vectors := range []int{3, 2} {
-				for _, roots := range []roots{fullRoots, compactRoots} {
-					batch := 1 // what vectors take of their own is not for many
-					if !resident[groth16.BlockL] && s.rows == 0 {
-						batch = min(partitions, batchLimit) // points that all share come up once for all
-					}
+	return slot
+}
+
+// quickest is the quickest plan with slots of a size, by H's sum, which takes most time and scratch; nil where none fits.
+func (s *shape) quickest(blocks *pointBlocks, partitions int, on card, slot int64, sums sumMemo) *plan {
+	var fit []*plan
+	for _, resident := range [][groth16.BlockCount]bool{{true, true, true, true, true}, {true}, {}} {
+		for _, vectors := range []int{3, 2, 1} {
+			for _, roots := range []roots{fullRoots, compactRoots} {
+				if vectors == 1 && (roots == fullRoots || ntt.HostedBytes(s.log) > on.hostBytes) {
+					continue // it is for the smallest cards
+				}
+				for batch := s.mostTogether(partitions, resident); batch > 0; batch /= 2 {
 					p := newPlan(s, resident, roots, vectors, batch, 1)
-					p.slotBytes = slot
-					if p.weigh(blocks, on) == nil && (best == nil || p.seconds < best.seconds) {
-						best = p
+					p.slotBytes, p.sums = slot, sums
+					if p.weigh(blocks, on) != nil {
+						continue
+					}
+					fit = append(fit, p)
+					if p.computes {
+						break // less together sends more, and wins nothing but scratch
 					}
 				}
 			}
 		}
-		if best != nil {
-			if best.lay(blocks, on) != nil {
-				best = nil
-			}
+	}
+	slices.SortStableFunc(fit, func(a, b *plan) int { return cmp.Compare(a.seconds, b.seconds) })
+	for _, p := range fit {
+		if p.lay(blocks, on) == nil {
+			return p
 		}
 	}
-	if best != nil {
-		return best, nil
-	}
-	least := s.least(on.unit)
-	return nil, &status.Error{
-		Kind: status.NoMemory, Op: "cuda.Plan", Where: s.name + ": device memory",
-		Want: fmt.Sprintf("more than %d bytes (%s)", least, host.FormatBytes(least)),
-		Got:  fmt.Sprintf("%d bytes (%s)", on.limit, host.FormatBytes(on.limit)),
-	}
+	return nil
 }
 
-// least bounds from below what a partition takes: two vectors, what is its own, and its tables.
-func (s *shape) least(unit int64) int64 {
-	p := newPlan(s, [groth16.BlockCount]bool{}, compactRoots, 2, 1, 1)
-	p.layOwn(unit)
-	return p.needs() + p.roots.bytes(s.log) + s.resident + 2*s.vector() + slotCount*leastSlot
+// mostTogether is how many partitions share points that come up: vectors that take memory of their own are not many.
+func (s *shape) mostTogether(partitions int, resident [groth16.BlockCount]bool) int {
+	if resident[groth16.BlockL] || s.rows > 0 {
+		return 1
+	}
+	return max(1, min(partitions, batchLimit))
+}
+
+// refuse says what a partition takes at least: vectors, what is its own, and its tables.
+func (s *shape) refuse(on card) error {
+	least := func(vectors int) int64 {
+		p := newPlan(s, [groth16.BlockCount]bool{}, compactRoots, vectors, 1, 1)
+		p.slots, p.slotBytes = slotCount, leastSlot
+		p.layOwn(on.unit)
+		p.layVectors()
+		return on.held + p.each() + p.roots.bytes(s.log) + s.resident + p.slotsBytes() + p.work.bytes
+	}
+	two, one := least(2), least(1)
+	want := fmt.Sprintf("more than %d bytes (%s)", two, host.FormatBytes(two))
+	if one < two {
+		pinned := ntt.HostedBytes(s.log)
+		less := fmt.Sprintf("more than %d bytes (%s) and %s of host memory", one, host.FormatBytes(one), host.FormatBytes(pinned))
+		if on.hostBytes >= pinned {
+			want = less
+		} else {
+			want += ", or " + less
+		}
+	}
+	got := fmt.Sprintf("%d bytes (%s)", on.limit, host.FormatBytes(on.limit))
+	if one < two {
+		got += fmt.Sprintf(" and %s of host memory", host.FormatBytes(on.hostBytes))
+	}
+	return status.New(status.NoMemory, "cuda.Plan", s.name+": device memory", want, got)
 }
 
 const (
 	batchLimit = 10
 	slotCount  = 3
 	leastSlot  = 1 << 20
+	mostBounce = 32 << 20
 )
+
+// sumMemo remembers sums by their shape and memory.
+type sumMemo map[sumKey]sumOf
+
+type sumOf struct {
+	plan msm.Plan
+	err  error
+}
+
+// planSum is msm.PlanFor, asked once for each way.
+func (p *plan) planSum(s msm.Shape, on msm.Card, limit int64) (msm.Plan, error) {
+	key := sumKey{s, limit}
+	known, ok := p.sums[key]
+	if !ok {
+		known.plan, known.err = msm.PlanFor(s, on, limit)
+		if p.sums != nil {
+			p.sums[key] = known
+		}
+	}
+	return known.plan, known.err
+}
+
+// bounceBytes is a place behind the slots, where points that go to pinned host memory are decoded.
+func (p *plan) bounceBytes() int64 { return min(p.slotBytes, mostBounce) }
+
+// slotsBytes is what slots take.
+func (p *plan) slotsBytes() int64 { return int64(p.slots)*p.slotBytes + p.bounceBytes() }
 
 func newPlan(s *shape, resident [groth16.BlockCount]bool, roots roots, vectors, batch, ahead int) *plan {
 	p := &plan{shape: s, roots: roots, vectors: vectors, batch: max(1, batch), ahead: ahead}
@@ -287,34 +408,58 @@ func (p *plan) place(blocks *pointBlocks, on card, end groth16.Block) error {
 	p.layOwn(on.unit)
 	p.slots = 0
 	p.shared = roundUp(p.roots.bytes(s.log), on.unit) + roundUp(s.resident, on.unit)
-	streamed, once := 0.0, 0.0 // bytes a partition, and a batch
+	up := float64(elementBytes) * float64(s.scalars) // bytes a partition
 	for b := range p.blocks {
 		bytes := s.blockBytes(groth16.Block(b))
 		switch {
 		case p.blocks[b].resident:
 			p.shared += roundUp(bytes, on.unit)
+			continue
 		case b == int(groth16.BlockH):
-			streamed += float64(bytes)
+			up += float64(bytes)
 		default:
-			once += float64(bytes)
+			up += float64(bytes) / float64(p.batch)
 		}
-	}
-	if streamed+once > 0 {
 		p.slots = slotCount
-		p.shared += roundUp(int64(p.slots)*p.slotBytes, on.unit)
 	}
-	room := (on.limit - p.shared - p.each()*int64(p.ahead)) / on.unit * on.unit
+	if p.slots > 0 {
+		p.shared += roundUp(p.slotsBytes(), on.unit)
+	}
+	room := (on.limit - on.held - p.shared - p.each()*int64(p.ahead)) / on.unit * on.unit
 	seconds, err := p.layWork(blocks, on, room, end)
+	p.shared += roundUp(p.work.bytes, on.unit)
 	if err != nil {
-		p.shared += roundUp(p.work.bytes, on.unit)
 		return err
 	}
-	p.shared += roundUp(p.work.bytes, on.unit)
-	seconds += quotientRate * float64(s.domain()) * 132 / float64(on.SMs)
-	if p.roots == compactRoots {
-		seconds += (compactCost - 1) * quotientRate * float64(s.domain()) * 132 / float64(on.SMs)
+	// What the device computes beside the sums, and what comes up while it waits for it.
+	n, one := float64(s.domain()), 132/float64(on.SMs)
+	rowBytes := 3 * elementBytes * float64(s.rows)
+	switch p.vectors {
+	case 0:
+		up += rowBytes
+		seconds += quotientRate * n * one
+	case 1:
+		hosted := float64(ntt.HostedBytes(s.log))
+		up += hosted
+		seconds += hostedRate*n*one + 2*hosted/transferRate
+	default:
+		seconds += quotientRate * n * one
+		if p.roots == compactRoots {
+			seconds += (compactCost - 1) * quotientRate * n * one
+		}
 	}
-	p.seconds = max(seconds, (streamed+once/float64(p.batch))/transferRate)
+	evaluate := rowsRate * n * one
+	if p.vectors == 1 || p.vectors == 2 {
+		evaluate *= fillCost
+		rowBytes *= 2
+	}
+	seconds += evaluate
+	if p.vectors > 0 {
+		up += rowBytes
+		seconds += rowBytes / transferRate
+	}
+	p.computes = seconds >= up/transferRate
+	p.seconds = max(seconds, up/transferRate)
 	return nil
 }
 
@@ -335,26 +480,44 @@ func (p *plan) layOwn(unit int64) {
 	o.bytes = roundUp(c.at, unit)
 }
 
+// layVectors places what is in the workspace beside the sums' scratch.
+func (p *plan) layVectors() {
+	s, w := p.shape, &p.work
+	*w = workPlaces{}
+	var c cut
+	w.status = w.take(&c, "status", rows.StatusBytes, momentCheck, momentCheck)
+	w.sumAt = [2]int64{c.at, c.at}
+	if p.vectors == 0 {
+		return
+	}
+	// Where rows do not lie there at once they are checked before, and filled one vector after the other.
+	first := [...]moment{1: momentC, 2: momentC, 3: momentCheck}[p.vectors]
+	w.b = w.take(&c, "b", s.vector(), first, momentH)
+	w.sumAt[0] = c.at
+	if p.vectors > 1 {
+		w.a = w.take(&c, "a", s.vector(), first, momentB)
+	}
+	if p.vectors > 2 {
+		w.c = w.take(&c, "c", s.vector(), first, momentB)
+	}
+	if s.rows > 0 {
+		last := momentB
+		if p.vectors > 2 {
+			last = momentCheck
+		}
+		for i := range w.given {
+			w.given[i] = w.take(&c, "rows on their way", elementBytes*int64(min(takeRows, s.domain())), momentCheck, last)
+		}
+	}
+	if p.vectors == 1 {
+		w.hosted = w.take(&c, "scratch of the quotient", ntt.HostedScratchBytes(s.log), momentA, momentB)
+	}
+}
+
 // layWork places the workspace in at most room bytes, and estimates the time of the sums, for the blocks before end.
 func (p *plan) layWork(blocks *pointBlocks, on card, room int64, end groth16.Block) (seconds float64, err error) {
 	s, w := p.shape, &p.work
-	var c cut
-	w.status = c.take(rows.StatusBytes)
-	w.sumAt = [2]int64{c.at, c.at}
-	if p.vectors > 0 {
-		w.b = c.take(s.vector())
-		w.sumAt[0] = c.at
-		w.a = c.take(s.vector())
-		if p.vectors > 2 {
-			w.c = c.take(s.vector())
-		}
-		if s.rows > 0 {
-			for i := range w.given {
-				w.given[i] = c.take(elementBytes * int64(min(takeRows, s.domain())))
-			}
-		}
-	}
-	w.bytes = c.at
+	p.layVectors()
 	if w.bytes > room {
 		return 0, status.New(status.NoMemory, "cuda.Plan", s.name, fmt.Sprintf("%d bytes for the workspace", w.bytes), fmt.Sprint(room))
 	}
@@ -373,11 +536,11 @@ func (p *plan) layWork(blocks *pointBlocks, on card, room int64, end groth16.Blo
 				shape.Pieces = len(block.pieces)
 			}
 		}
-		if block.sum, err = msm.PlanFor(shape, on.Card, room-at); err != nil {
-			w.bytes = max(w.bytes, at)
+		if block.sum, err = p.planSum(shape, on.Card, room-at); err != nil {
 			return 0, err
 		}
-		w.bytes = max(w.bytes, at+block.sum.Bytes)
+		when := [...]moment{momentH, momentOthers}[min(1, b)]
+		w.keep("scratch of "+blockNames[b], at, block.sum.Bytes, when, when)
 		if block.resident {
 			seconds += block.sum.Seconds(s.fields[b], s.ones[b]/2)
 		}

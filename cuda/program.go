@@ -106,10 +106,7 @@ func (v *programValues) compact(p *partition) rows.Witness {
 func (v *programValues) check(ctx context.Context, p *partition) error {
 	failed := [1]uint32{}
 	err := p.do(ctx, computing, "cuda.evaluate", func(ctx context.Context, s *session) error {
-		to := rows.Vectors{}
-		if p.plan.vectors == 3 {
-			to = p.vectors()
-		}
+		to := p.checked()
 		status := p.in(p.plan.work.status)
 		if err := s.rows.Clear(s.compute, status); err != nil {
 			return err

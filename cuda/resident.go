@@ -35,6 +35,11 @@ func (b *Backend) Preload(ctx context.Context, p *circuit.Program, partitions in
 			return err
 		}
 	}
+	if plan.vectors == 1 {
+		if err := made.pinVectors(ctx); err != nil {
+			return err
+		}
+	}
 	for block := range groth16.BlockCount {
 		if plan.blocks[block].resident {
 			err = made.load(ctx, block)

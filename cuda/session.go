@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/sealc2/sealc2/cuda/driver"
@@ -29,13 +30,17 @@ type session struct {
 	points  *points.Points
 	arrived *driver.Pinned // results
 	word    *driver.Arena  // status of the kernels that this lane runs
-	host    hostPoints
+	host    hostMemory
 
 	// Of the lane that computes.
 	compute *driver.Stream
-	down    *driver.Pinned // results
+	aside   [2]*driver.Stream // copies up and down, of hosted quotients
+	down    *driver.Pinned    // results
 	msm     *msm.Summer
 	rows    *rows.Rows
+
+	mu     sync.Mutex
+	hosted []*ntt.Hosted // of batches that are not closed
 }
 
 // openSession makes a context and everything that must not be made while it works: pinned memory, and every kernel
@@ -74,11 +79,11 @@ func (s *session) fill(config Config) (err error) {
 			return err
 		}
 	}
-	s.host = hostPoints{limit: config.HostBytes, blocks: map[blockKey]*driver.Pinned{}}
+	s.host.limit = config.HostBytes
 	for _, stream := range []struct {
 		name string
 		into **driver.Stream
-	}{{"upload", &s.up}, {"compute", &s.compute}} {
+	}{{"upload", &s.up}, {"compute", &s.compute}, {"aside up", &s.aside[0]}, {"aside down", &s.aside[1]}} {
 		if *stream.into, err = d.NewStream(stream.name, driver.Normal); err != nil {
 			return err
 		}
@@ -177,6 +182,25 @@ func (s *session) useRoots(ctx context.Context, b *batch) error {
 	return nil
 }
 
+// newHosted makes a hosted quotient that lives until dropHosted, or as long as the session.
+func (s *session) newHosted(t *ntt.Transforms, log int, vector, scratch driver.Ptr, memory unsafe.Pointer) (*ntt.Hosted, error) {
+	h, err := t.NewHosted(ntt.Queues{Upload: s.aside[0], Compute: s.compute, Download: s.aside[1]}, log, vector, scratch, memory)
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.hosted = append(s.hosted, h)
+	}
+	return h, err
+}
+
+// dropHosted ends one of which nothing is queued.
+func (s *session) dropHosted(h *ntt.Hosted) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hosted = slices.DeleteFunc(s.hosted, func(other *ntt.Hosted) bool { return other == h })
+	return h.Close()
+}
+
 // same says whether what was made in another session still is there.
 func (s *session) same(other *session) error {
 	if s == other {
@@ -187,11 +211,17 @@ func (s *session) same(other *session) error {
 
 // drain waits until nothing of a lane is queued.
 func (s *session) drain(lane laneID) error {
-	stream := s.compute
-	if lane == copying {
-		stream = s.up
+	streams := []*driver.Stream{s.up}
+	if lane == computing {
+		streams = []*driver.Stream{s.compute, s.aside[0], s.aside[1]}
 	}
-	return stream.Synchronize(context.Background())
+	var all []error
+	for _, stream := range streams {
+		if err := stream.Synchronize(context.Background()); err != nil {
+			all = append(all, err)
+		}
+	}
+	return errors.Join(all...)
 }
 
 // close gives everything back, in an order that leaves nothing in use. It goes on after errors and returns them all.
@@ -206,7 +236,10 @@ func (s *session) close() error {
 	for _, e := range s.events {
 		all = append(all, e.Close())
 	}
-	for _, stream := range []*driver.Stream{s.up, s.compute} {
+	for _, h := range s.hosted {
+		all = append(all, h.Close())
+	}
+	for _, stream := range []*driver.Stream{s.up, s.compute, s.aside[0], s.aside[1]} {
 		if stream != nil {
 			all = append(all, stream.Close())
 		}
@@ -214,11 +247,8 @@ func (s *session) close() error {
 	if s.msm != nil {
 		all = append(all, s.msm.Close())
 	}
-	pinned := []*driver.Pinned{s.ring.pinned, s.down, s.arrived}
-	for _, p := range s.host.blocks {
-		pinned = append(pinned, p)
-	}
-	for _, p := range pinned {
+	all = append(all, s.host.close())
+	for _, p := range []*driver.Pinned{s.ring.pinned, s.down, s.arrived} {
 		if p != nil {
 			all = append(all, p.Close())
 		}

@@ -1,78 +1,115 @@
 package cuda
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
-	"github.com/sealc2/sealc2/cuda/kerneltest"
+	"github.com/sealc2/sealc2/cuda/ntt"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
 )
 
-// Goal: whatever of the parameters is resident, comes up in pieces from pinned memory or from the file, and however rows and roots are
-// kept, the proofs are the reference's. Method: plans of all forms in place of the one that a large device gets, several partitions a batch.
-func TestProve_Plans(t *testing.T) {
-	all := [groth16.BlockCount]bool{true, true, true, true, true}
-	v := loadTiny(t, "tiny-64", true)
-	for _, hostBytes := range []int64{0, 20 << 10, 1 << 30} {
-		api, images, _ := kerneltest.Machine(t, 11)
-		b, err := Open(Config{API: api, Images: images, Threads: 2, HostBytes: hostBytes})
-		if err != nil {
-			t.Fatal(err)
+// form is choices of a plan, in place of those that a device with plenty of memory gets.
+type form struct {
+	explicit bool
+	resident [groth16.BlockCount]bool
+	roots    roots
+	vectors  int
+	count    int   // partitions of the batch
+	slot     int64 // bytes
+	host     int64 // pinned host memory; 0: points come from the file each time
+}
+
+// plan makes the form's plan for a circuit the one that the backend has.
+func (f *form) plan(b *Backend, v *tiny) error {
+	s, blocks := assignmentShape(v.assignment), new(pointBlocks)
+	if f.explicit {
+		for block := range groth16.BlockCount {
+			var err error
+			if blocks[block], err = assignmentBlock(v.assignment, block, circuit.Bits{}); err != nil {
+				return err
+			}
 		}
-		for _, f := range []struct {
-			explicit bool
-			resident [groth16.BlockCount]bool
-			roots    roots
-			vectors  int
-			count    int
-			slot     int64
-		}{
-			{false, all, compactRoots, 2, 1, 0},
-			{false, [groth16.BlockCount]bool{true}, fullRoots, 3, 3, 64 * 192},
-			{false, [groth16.BlockCount]bool{}, compactRoots, 2, 2, 80 * 192},
-			{false, [groth16.BlockCount]bool{}, fullRoots, 3, 1, 1 << 20},
-			{true, all, fullRoots, 0, 1, 0},
-			{true, all, fullRoots, 3, 1, 0},
-			{true, [groth16.BlockCount]bool{}, compactRoots, 2, 1, 64 * 192},
-		} {
-			name := fmt.Sprintf("%d bytes for pinned points, %+v", hostBytes, f)
-			s, blocks := assignmentShape(v.assignment), new(pointBlocks)
-			if f.explicit {
-				for block := range groth16.BlockCount {
-					if blocks[block], err = assignmentBlock(v.assignment, block, circuit.Bits{}); err != nil {
-						t.Fatal(err)
-					}
-				}
-			} else {
-				known, _, err := b.planned(v.program)
-				if err != nil {
-					t.Fatal(err)
-				}
-				s, blocks = known.shape, &known.blocks
+	} else {
+		known, _, err := b.planned(v.program)
+		if err != nil {
+			return err
+		}
+		s, blocks = known.shape, &known.blocks
+	}
+	p := newPlan(s, f.resident, f.roots, f.vectors, f.count, 1)
+	p.slotBytes = f.slot
+	if err := p.lay(blocks, b.card); err != nil {
+		return err
+	}
+	clear(b.plans)
+	b.plans[planKey{*s, f.count}] = p
+	return nil
+}
+
+// pinnedBytes of the session, after a limit was set and what is not in use was given back.
+func limitHost(t *testing.T, b *Backend, limit int64) (used int64) {
+	t.Helper()
+	err := b.owner.do(t.Context(), copying, "test", func(_ context.Context, s *session) error {
+		if limit >= 0 {
+			s.host.limit = limit
+			if err := s.host.freeAll(); err != nil {
+				return err
 			}
-			p := newPlan(s, f.resident, f.roots, f.vectors, f.count, 1)
-			p.slotBytes = f.slot
-			if err := p.lay(blocks, b.card); err != nil {
-				t.Fatalf("%s: %v", name, err)
+		}
+		used = s.host.used
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return used
+}
+
+// Goal: whatever of the parameters is resident, comes up in pieces from pinned memory or from the file, and however rows and roots are
+// kept, the proofs are the reference's. Method: plans of all forms on one device, most of them on the smallest circuit; the larger one has several pieces a block.
+// What a second batch finds, pinned, is tried where most lies there.
+func TestProve_Plans(t *testing.T) {
+	all, onlyH, none := [groth16.BlockCount]bool{true, true, true, true, true}, [groth16.BlockCount]bool{true}, [groth16.BlockCount]bool{}
+	b, _ := openBackend(t, 11)
+	small, large := loadTiny(t, "tiny-16", true), loadTiny(t, "tiny-64", true)
+	vectors := ntt.HostedBytes(4) // what a hosted quotient of the smaller one takes
+	for _, c := range []struct {
+		form
+		v      *tiny
+		rounds int
+	}{
+		{form{false, all, compactRoots, 2, 1, 0, 0}, small, 1},
+		{form{false, onlyH, fullRoots, 3, 2, 64 * 192, 0}, small, 1},
+		{form{false, none, compactRoots, 2, 2, 80 * 192, 1 << 30}, large, 1},
+		{form{false, none, compactRoots, 1, 2, 64 * 192, 1 << 30}, small, 2},
+		{form{false, onlyH, compactRoots, 1, 1, 64 * 192, vectors + 1}, small, 1},
+		{form{true, all, fullRoots, 0, 2, 0, 0}, small, 1},
+		{form{true, all, fullRoots, 3, 1, 0, 0}, small, 1},
+		{form{true, none, compactRoots, 2, 2, 64 * 192, 20 << 10}, small, 1},
+		{form{true, none, compactRoots, 1, 2, 64 * 192, vectors}, small, 1},
+		{form{true, none, compactRoots, 1, 1, 64 * 192, 1 << 30}, large, 1},
+	} {
+		name := fmt.Sprintf("%s, %+v", c.v.name, c.form)
+		limitHost(t, b, c.host)
+		if err := c.plan(b, c.v); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for round := range c.rounds {
+			proofs, err := proveBatch(t.Context(), b, c.v, c.explicit, c.count)
+			if err != nil {
+				t.Fatalf("%s, round %d: %v", name, round, err)
 			}
-			clear(b.plans)
-			b.plans[planKey{*s, f.count}] = p
-			for round := range 2 {
-				proofs, err := proveBatch(t.Context(), b, v, f.explicit, f.count)
-				if err != nil {
-					t.Fatalf("%s, round %d: %v", name, round, err)
-				}
-				for k, proof := range proofs {
-					if proof != v.proof {
-						t.Errorf("%s, round %d: partition %d has another proof", name, round, k)
-					}
+			for k, proof := range proofs {
+				if proof != c.v.proof {
+					t.Errorf("%s, round %d: partition %d has another proof", name, round, k)
 				}
 			}
+		}
+		if used := limitHost(t, b, -1); used > c.host || (used > 0) != (c.vectors == 1 || c.host > 0) {
+			t.Errorf("%s: %d bytes of host memory pinned", name, used)
 		}
 		settled(t, b)
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 }

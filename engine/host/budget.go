@@ -24,6 +24,7 @@ type Budget struct {
 	waiting list.List // of *waiter
 	shared  map[any]*holding
 	holders int // reservations that hold something
+	freeing int // idle holdings that are on their way out
 }
 
 // ErrGiveBack is what Grow fails with where reservations that wait for each other would wait for ever: this one, the last
@@ -35,12 +36,17 @@ var ErrGiveBack = errors.New("what is held is needed by one that goes first")
 type Shared struct {
 	Key   any
 	Needs Needs
+	// Free, where it is not nil, says that what is shared is kept for the next one that asks for it: it counts on when the last holder is
+	// gone, until a request does not fit. Then Free is called, by a goroutine of its own and perhaps while a new holder already uses what it finds,
+	// and gives back what nobody uses; when it returns it no longer counts.
+	Free func()
 }
 
-// holding is something shared that somebody has.
+// holding is something shared that somebody has, or nobody now.
 type holding struct {
 	needs   Needs
 	holders int
+	free    func()
 }
 
 // waiter is a request of a reservation that did not fit yet. granted is closed once it does, or once it never will.
@@ -191,6 +197,9 @@ func (b *Budget) enqueue(grows bool, w *waiter) bool {
 		b.unlock()
 	} else {
 		b.waiting.PushBack(w)
+		if b.waiting.Len() == 1 && len(b.growing) == 0 {
+			b.freeIdle(w)
+		}
 	}
 	return false
 }
@@ -215,7 +224,7 @@ func (w *waiter) something() bool { return w.needs != (Needs{}) || len(w.shared)
 // unlock looks whether all that hold something wait for more while the first of them does not fit, and lets the last one give back
 // what it has. The first one alone always fits. The caller holds mu.
 func (b *Budget) unlock() {
-	if len(b.growing) == 0 || b.fits(b.growing[0]) {
+	if len(b.growing) == 0 || b.fits(b.growing[0]) || b.freeIdle(b.growing[0]) {
 		return
 	}
 	last, holding := -1, 0
@@ -232,6 +241,36 @@ func (b *Budget) unlock() {
 	b.growing = slices.Delete(b.growing, last, last+1)
 	w.giveBack = true
 	close(w.granted)
+}
+
+// freeIdle sets out to free what is kept, nobody has, and takes what a request lacks; and says whether anything is on its way out. It counts until
+// it has been freed. The caller holds mu.
+func (b *Budget) freeIdle(w *waiter) bool {
+	over := b.used.Plus(b.cost(w)).minus(b.ceiling)
+	for key, h := range b.shared {
+		helps := over.HostBytes > 0 && h.needs.HostBytes > 0 || over.DeviceBytes > 0 && h.needs.DeviceBytes > 0
+		if h.holders > 0 || !helps || slices.ContainsFunc(w.shared, func(s Shared) bool { return s.Key == key }) {
+			continue
+		}
+		delete(b.shared, key)
+		b.freeing++
+		go func() {
+			defer b.freed(h)
+			var err error // a panic of Free's: the memory is as gone as it will be
+			defer status.Recover("host.Budget", &err)
+			h.free()
+		}()
+	}
+	return b.freeing > 0
+}
+
+// freed takes what was idle out of the books.
+func (b *Budget) freed(h *holding) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.freeing--
+	b.used = b.used.minus(h.needs)
+	b.serve()
 }
 
 // cost is what a request adds to what is used, as things are; the caller holds mu.
@@ -257,7 +296,7 @@ func (b *Budget) take(w *waiter) {
 	}
 	for _, s := range w.shared {
 		if b.shared[s.Key] == nil {
-			b.shared[s.Key] = &holding{needs: s.Needs}
+			b.shared[s.Key] = &holding{needs: s.Needs, free: s.Free}
 		}
 		b.shared[s.Key].holders++
 	}
@@ -281,7 +320,7 @@ func (b *Budget) unbook(needs Needs, shared []Shared) {
 	b.used = b.used.minus(needs)
 	for _, s := range shared {
 		h := b.shared[s.Key]
-		if h.holders--; h.holders == 0 {
+		if h.holders--; h.holders == 0 && h.free == nil {
 			b.used = b.used.minus(h.needs)
 			delete(b.shared, s.Key)
 		}
@@ -303,6 +342,7 @@ func (b *Budget) serve() {
 	for front := b.waiting.Front(); front != nil; front = b.waiting.Front() {
 		w := front.Value.(*waiter)
 		if !b.fits(w) {
+			b.freeIdle(w)
 			return
 		}
 		b.take(w)

@@ -251,3 +251,77 @@ func TestBudget_Storm(t *testing.T) {
 		t.Errorf("over %d times, usage %+v", over.Load(), u)
 	}
 }
+
+// TestBudget_Idle: what is kept counts on behind its last holder, costs the next one nothing, and makes room for a request that does not
+// fit beside it, which waits until it is gone. A holder that comes while it goes counts by itself.
+func TestBudget_Idle(t *testing.T) {
+	b := NewBudget(Needs{HostBytes: 10, DeviceBytes: 1})
+	begun, end := make(chan struct{}), make(chan struct{})
+	kept := Shared{Key: "kept", Needs: bytesOf(6), Free: func() { close(begun); <-end }}
+	hold := func(more int64) *Reservation {
+		t.Helper()
+		r := b.Open(Priority{})
+		if err := r.Grow(t.Context(), bytesOf(more), kept); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	used := func(want int64) {
+		t.Helper()
+		if got := b.Usage().Used.HostBytes; got != want {
+			t.Errorf("want %d bytes used, got %d", want, got)
+		}
+	}
+	first := hold(2)
+	used(8)
+	first.Release()
+	used(6)
+	second := hold(4)
+	used(10)
+	second.Release()
+	mustReserve(t, b, bytesOf(4)).Release()
+	all := mustReserve(t, b, Needs{DeviceBytes: 1})
+	soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := b.Reserve(soon, Needs{DeviceBytes: 1}); status.KindOf(err) != status.Cancelled {
+		t.Error(err)
+	}
+	all.Release()
+	select {
+	case <-begun:
+		t.Fatal("freed though nobody lacked it")
+	default:
+	}
+	for _, grows := range []bool{false, true} {
+		large := make(chan *Reservation)
+		go func() {
+			var r *Reservation
+			var err error
+			if grows {
+				r = b.Open(Priority{})
+				err = r.Grow(t.Context(), bytesOf(7))
+			} else {
+				r, err = b.Reserve(t.Context(), bytesOf(7))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			large <- r
+		}()
+		<-begun
+		used(6)
+		select {
+		case <-large:
+			t.Fatal("granted before there was room")
+		case <-time.After(time.Millisecond):
+		}
+		close(end)
+		r := <-large
+		used(7)
+		r.Release()
+		used(0)
+		begun, end = make(chan struct{}), make(chan struct{})
+		hold(1).Release()
+		used(6)
+	}
+}

@@ -26,7 +26,8 @@ const (
 
 // chartColours are told apart on white, with black text on them. Names take them in the order of their first appearance.
 var chartColours = []string{
-	"#8dd3c7", "#ffd92f", "#bebada", "#fb8072", "#80b1d3", "#fdb462", "#b3de69", "#fccde5", "#d9d9d9", "#bc80bd", "#ccebc5", "#e5c494", "#a6cee3", "#ff9da7",
+	"#8dd3c7", "#ffd92f", "#bebada", "#fb8072", "#80b1d3", "#fdb462", "#b3de69", "#f4a6cf", "#d9d9d9", "#c58fd6", "#ccebc5", "#d8b27a",
+	"#4fc3e8", "#ff7f50", "#66c266", "#a3a3ff", "#e6e68a", "#ffb3ba", "#7fbfa0", "#c0c0a0", "#ffcf99", "#b0e0ff", "#d4a5a5", "#9fd0b0",
 }
 
 // chartRow is a line of bars that do not overlap.

@@ -2,38 +2,38 @@ package sched
 
 import (
 	"context"
-	"slices"
 	"sync"
 
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
-// turnstile lets a fixed number of jobs through at a time, oldest job first. Priorities will be one more
-// field of turn and one more comparison in before.
+// turnstile lets a fixed number of jobs through at a time, in the order of their priority.
 type turnstile struct {
 	mu      sync.Mutex
 	free    int
-	waiting []*turn // first to go first
+	waiting queue[*turn]
 }
 
 // turn is a job's place in the queue; granted is closed when it is its turn.
 type turn struct {
-	job     uint64
-	granted chan struct{}
+	priority host.Priority
+	granted  chan struct{}
 }
 
-// before orders the queue.
-func (t *turn) before(u *turn) bool { return t.job < u.job }
+func newTurnstile(free int) *turnstile {
+	return &turnstile{free: free, waiting: newQueue(func(t, u *turn) bool { return t.priority.Compare(u.priority) < 0 })}
+}
 
 // enter waits for the job's turn. Fails with Cancelled when ctx ends first.
-func (q *turnstile) enter(ctx context.Context, job uint64) error {
+func (q *turnstile) enter(ctx context.Context, p host.Priority) error {
 	q.mu.Lock()
 	if q.free > 0 { // then nobody waits
 		q.free--
 		q.mu.Unlock()
 		return nil
 	}
-	return q.wait(ctx, job)
+	return q.wait(ctx, p)
 }
 
 // leave gives the place up.
@@ -45,22 +45,19 @@ func (q *turnstile) leave() {
 
 // handOn passes a place to the first in the queue; the caller holds mu.
 func (q *turnstile) handOn() {
-	if len(q.waiting) == 0 {
+	if q.waiting.len() == 0 {
 		q.free++
 		return
 	}
-	close(q.waiting[0].granted)
-	q.waiting = slices.Delete(q.waiting, 0, 1)
+	next := q.waiting.first()
+	q.waiting.remove(next)
+	close(next.value.granted)
 }
 
 // wait queues up; the caller holds mu, which wait unlocks.
-func (q *turnstile) wait(ctx context.Context, job uint64) error {
-	t := &turn{job: job, granted: make(chan struct{})}
-	at := len(q.waiting)
-	for at > 0 && t.before(q.waiting[at-1]) {
-		at--
-	}
-	q.waiting = slices.Insert(q.waiting, at, t)
+func (q *turnstile) wait(ctx context.Context, p host.Priority) error {
+	t := &turn{priority: p, granted: make(chan struct{})}
+	place := q.waiting.push(t)
 	q.mu.Unlock()
 
 	select {
@@ -70,10 +67,10 @@ func (q *turnstile) wait(ctx context.Context, job uint64) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if i := slices.Index(q.waiting, t); i >= 0 {
-		q.waiting = slices.Delete(q.waiting, i, i+1)
+	if place.at >= 0 {
+		q.waiting.remove(place)
 	} else { // our turn came while we gave up
 		q.handOn()
 	}
-	return status.Wrap(status.Cancelled, "sched.Run", "", ctx.Err())
+	return status.Wrap(status.Cancelled, op, "", ctx.Err())
 }

@@ -2,10 +2,37 @@ package sched
 
 import (
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/sealc2/sealc2/engine/host"
 )
+
+// Class is what a job is for. A higher class goes first wherever jobs wait for the same thing.
+type Class uint8
+
+// The classes, lowest first. A winning proof is wanted within an epoch of 30 seconds, a window's within half an hour; the others
+// have days.
+const (
+	PoRep Class = iota
+	SnapDeals
+	WindowPoSt
+	WinningPoSt
+	classCount
+)
+
+// String names the class as configurations do.
+func (c Class) String() string {
+	if c >= classCount {
+		return "class " + strconv.Itoa(int(c))
+	}
+	return [...]string{"porep", "snap-deals", "window-post", "winning-post"}[c]
+}
+
+// patience is after what time a job is taken to be due that has no deadline: of those without, the older goes first, and one
+// that has a deadline goes before those that came less than patience before it. So the order is a total one and nobody waits
+// for ever in his class. It is the length of a proving deadline, 60 epochs.
+const patience = 30 * time.Minute
 
 // Clock tells the time; tests bring their own.
 type Clock interface{ Now() time.Time }
@@ -50,6 +77,7 @@ type Share struct {
 	Device Device // one of the scheduler's
 	Batch  int    // partitions that it proves together, at most; at least 1
 	Ahead  int    // batches that it has at once; at least 1
+	Rooms  int    // of them that have room on the device at once, from their first copy to their last stage there; 0: all
 }
 
 // Batch is some partitions under way on a device.
@@ -62,10 +90,15 @@ type Batch interface {
 
 // Job is what a caller wants done. All functions are called from the goroutine of Run, but for those of stages of batches.
 type Job struct {
-	Name    string       // for the timeline
-	Op      string       // the operation that errors name, as "engine.Prove"
-	Prepare []host.Stage // of the whole job, at the desk, before the plan is known
-	Plan    func() (Plan, error)
+	Name     string // for the timeline
+	Op       string // the operation that errors name, as "engine.Prove"
+	Class    Class
+	Deadline time.Time    // orders the jobs of a class; that it passes ends nothing, the context does. Zero: none
+	Prepare  []host.Stage // of the whole job, at the desk, before the plan is known
+	// Drop lets go of what Prepare made, which then begins once more: a job of a higher class needs the memory. Nil: the
+	// job fails with NoMemory instead.
+	Drop func()
+	Plan func() (Plan, error)
 	// Begin makes partitions [first, first+count) ready on a share's device. It must be quick: work belongs into stages.
 	Begin func(share, first, count int) (Batch, error)
 	// Deliver is called for each partition, in order.

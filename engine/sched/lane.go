@@ -2,23 +2,41 @@ package sched
 
 import (
 	"cmp"
-	"slices"
+
+	"github.com/sealc2/sealc2/engine/host"
 )
 
-// hostSlots is how many host stages of batches run at once: one that takes all threads, and a short one beside it.
+// hostSlots is how many host stages of batches run at once where nobody configured it: one that takes all threads, and a short
+// one beside it.
 const hostSlots = 2
 
 // lane lets so many stages run at once, of those that are ready the first in order. It belongs to the scheduler's mutex.
+//
+// A batch that keeps the lane has the next turn, whoever else is ready, and of whatever class: between the stages of a batch
+// that keeps it a device's memory is full of what the next one needs, and nobody else could start there. A device that high classes must not
+// wait for has a region of its memory set apart and offers it as a Device of its own, whose lanes nobody else keeps.
 type lane struct {
+	kind  host.Lane
 	slots int
 	busy  int
-	heavy int      // of these, stages that keep several threads busy
-	ready []*ready // first to go first
-	kept  *batch   // has the next turn, whoever else is ready
+	heavy int              // of these, stages that keep several threads busy
+	ready [2]queue[*ready] // light stages and heavy ones
+	kept  *batch           // has the next turn
 }
 
-// lanes are a device's own.
-type lanes struct{ copy, compute lane }
+func newLane(kind host.Lane, slots int) lane {
+	l := lane{kind: kind, slots: max(1, slots)}
+	for i := range l.ready {
+		l.ready[i] = newQueue((*ready).before)
+	}
+	return l
+}
+
+// lanes are a device's own, with the rights to it.
+type lanes struct {
+	copy, compute lane
+	rights        [rightCount]rightState
+}
 
 // ready is a stage of a batch whose turn in its lane has come.
 type ready struct {
@@ -34,47 +52,55 @@ func (r *ready) heavy() int {
 	return 0
 }
 
-// leave gives back the slot of a stage that take took.
-func (l *lane) leave(r *ready) {
-	l.busy--
-	l.heavy -= r.heavy()
-}
+// before orders what waits for a lane: by the priority of the job, and of one job the first batch.
+func (a *ready) before(b *ready) bool { return a.batch.before(b.batch) }
 
-// before orders what waits for a lane: the oldest job first, and of one job the first batch. Priorities will be one
-// more comparison.
-func (a *ready) before(b *ready) int {
-	return cmp.Or(cmp.Compare(a.batch.run.id, b.batch.run.id), cmp.Compare(a.batch.number, b.batch.number))
+// before orders batches.
+func (b *batch) before(c *batch) bool {
+	return cmp.Or(b.run.priority.Compare(c.run.priority), cmp.Compare(b.number, c.number)) < 0
 }
 
 // offer puts a stage into the queue.
-func (l *lane) offer(r *ready) {
-	at, _ := slices.BinarySearchFunc(l.ready, r, (*ready).before)
-	l.ready = slices.Insert(l.ready, at, r)
-}
+func (l *lane) offer(r *ready) { r.batch.places[l.kind] = l.ready[r.heavy()].push(r) }
 
 // take takes the stage that may start now and a slot for it; nil where none may.
 func (l *lane) take() *ready {
 	if l.busy >= l.slots {
 		return nil
 	}
-	for i, r := range l.ready {
-		// Two stages that could each use all threads would take twice as long, and the first in order would end last.
-		heavy := r.heavy()
-		if (l.kept == nil || l.kept == r.batch) && (heavy == 0 || l.heavy == 0) {
-			l.ready = slices.Delete(l.ready, i, i+1)
-			l.busy++
-			l.heavy += heavy
-			l.kept = nil
-			return r
+	var next *ready
+	if l.kept != nil {
+		if place := l.kept.places[l.kind]; place != nil {
+			next = place.value
+		}
+	} else {
+		for heavy := range l.ready {
+			// Two stages that could each use all threads would take twice as long, and the first in order would end last.
+			if q := &l.ready[heavy]; q.len() > 0 && (heavy == 0 || l.heavy == 0) && (next == nil || q.first().value.before(next)) {
+				next = q.first().value
+			}
 		}
 	}
-	return nil
+	if next == nil || next.heavy() > 0 && l.heavy > 0 {
+		return nil
+	}
+	l.withdraw(next.batch)
+	l.busy++
+	l.heavy += next.heavy()
+	l.kept = nil
+	return next
 }
 
-// withdraw takes back what a job has in the queue, and its hold on the lane.
-func (l *lane) withdraw(r *run) {
-	l.ready = slices.DeleteFunc(l.ready, func(x *ready) bool { return x.batch.run == r })
-	if l.kept != nil && l.kept.run == r {
-		l.kept = nil
+// leave gives back the slot of a stage that take took.
+func (l *lane) leave(r *ready) {
+	l.busy--
+	l.heavy -= r.heavy()
+}
+
+// withdraw takes back what a batch has in the queue.
+func (l *lane) withdraw(b *batch) {
+	if place := b.places[l.kind]; place != nil {
+		l.ready[place.value.heavy()].remove(place)
+		b.places[l.kind] = nil
 	}
 }

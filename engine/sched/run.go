@@ -24,22 +24,46 @@ type Scheduler struct {
 	clock    Clock
 	start    time.Time
 	timeline *Timeline
+	policy   Policy
 	lastJob  atomic.Uint64
-	desk     turnstile
+	desks    [classCount]*turnstile
 
 	mu      sync.Mutex
 	host    lane
 	devices map[Device]*lanes
 }
 
-// New makes a scheduler that keeps the last timelineLength stages (at least 1).
+// Config is fixed for the life of a Scheduler.
+type Config struct {
+	Budget         *host.Budget
+	Clock          Clock
+	TimelineLength int    // stages that are kept, at least 1
+	Policy         Policy // nil: Reservation
+	// Workers is how many batches of all jobs each device has under way at once (gw); 0: as many as the policy says.
+	Workers int
+	// PartitionWorkers is how many host stages of batches run at once (pw); 0: two.
+	PartitionWorkers int
+}
+
+// New makes a scheduler with the default policy that keeps the last timelineLength stages (at least 1).
 func New(budget *host.Budget, clock Clock, timelineLength int, devices ...Device) *Scheduler {
+	return NewWith(Config{Budget: budget, Clock: clock, TimelineLength: timelineLength}, devices...)
+}
+
+// NewWith makes a scheduler.
+func NewWith(c Config, devices ...Device) *Scheduler {
+	if c.Policy == nil {
+		c.Policy = Reservation{}
+	}
 	s := &Scheduler{
-		budget: budget, clock: clock, start: clock.Now(), timeline: newTimeline(max(1, timelineLength)),
-		desk: turnstile{free: 1}, host: lane{slots: hostSlots}, devices: make(map[Device]*lanes, len(devices)),
+		budget: c.Budget, clock: c.Clock, start: c.Clock.Now(), timeline: newTimeline(max(1, c.TimelineLength)), policy: c.Policy,
+		host: newLane(host.LaneHost, cmp.Or(c.PartitionWorkers, hostSlots)), devices: make(map[Device]*lanes, len(devices)),
+	}
+	for class := range s.desks {
+		s.desks[class] = newTurnstile(1)
 	}
 	for _, d := range devices {
-		s.devices[d] = &lanes{copy: lane{slots: 1}, compute: lane{slots: max(1, d.Slots())}}
+		s.devices[d] = newLanes(d, c.Policy, c.Workers)
 	}
 	return s
 }
@@ -50,10 +74,11 @@ func (s *Scheduler) Timeline() *Timeline { return s.timeline }
 // run is one call of Run. Its batches' stages run in goroutines of their own; all else is done by that of Run.
 type run struct {
 	*Scheduler
-	id   uint64
-	job  *Job
-	held *host.Reservation
-	plan Plan
+	id       uint64
+	priority host.Priority
+	job      *Job
+	held     *host.Reservation
+	plan     Plan
 
 	next      int    // partition that no batch has had yet
 	again     []redo // partitions that begin once more
@@ -81,20 +106,29 @@ type event struct {
 
 // batch is one batch under way. Its stages' state is under the scheduler's mutex.
 type batch struct {
-	run    *run
-	ctx    context.Context
-	share  int
-	first  int
-	count  int
-	number int // in the order of beginning
-	work   Batch
-	lanes  *lanes
-	stages []host.Stage
-	ended  []bool
-	left   int
-	parts  []int                 // stages left of each partition
-	queue  [host.LaneCount][]int // stages that have not been offered to their lane
-	taken  [host.LaneCount]bool  // one stage is offered or runs
+	run      *run
+	ctx      context.Context
+	share    int
+	first    int
+	count    int
+	number   int // in the order of beginning
+	work     Batch
+	lanes    *lanes
+	stages   []host.Stage
+	computes int // the first stage that computes
+	ended    []bool
+	open     int                           // stages that have not ended
+	left     [phaseCount]int               // of them by phase
+	parts    []int                         // of them of each partition
+	queue    [host.LaneCount][]int         // stages that have not been offered to their lane
+	taken    [host.LaneCount]bool          // one stage is offered or runs
+	places   [host.LaneCount]*item[*ready] // of the stage that is offered
+
+	holds    [rightCount]bool
+	place    *item[*batch] // in the queue of the right that it waits for
+	waitsFor right
+	room     bool // it has some on the device
+	inside   bool // it stages when it may compute
 }
 
 // Run does a job and returns when it has ended, with all that it held given back. The error of a stage
@@ -105,6 +139,12 @@ func (s *Scheduler) Run(ctx context.Context, job *Job) (err error) {
 	r := &run{Scheduler: s, id: s.lastJob.Add(1), job: job, wake: make(chan struct{}, 1)}
 	defer func() { r.held.Release() }()
 	defer status.Recover(op, &err)
+	status.Check(job.Class < classCount, op, "a class")
+	due := job.Deadline
+	if due.IsZero() {
+		due = s.clock.Now().Add(patience)
+	}
+	r.priority = host.Priority{Class: uint8(job.Class), Due: due, Serial: r.id}
 	if err := r.admit(ctx); err != nil {
 		return err
 	}
@@ -229,10 +269,10 @@ func (r *run) closeEnded() (err error) {
 	r.mu.Lock()
 	var over []*batch
 	r.batches = slices.DeleteFunc(r.batches, func(b *batch) bool {
-		if b.left == 0 {
+		if b.open == 0 {
 			over = append(over, b)
 		}
-		return b.left == 0
+		return b.open == 0
 	})
 	r.mu.Unlock()
 	for _, b := range over {
@@ -243,8 +283,13 @@ func (r *run) closeEnded() (err error) {
 	return err
 }
 
+// close gives back what a batch holds, and only then its rights: the next one finds its memory free.
 func (r *run) close(b *batch) error {
-	return r.fail(b.first, "", guard(func() error { b.work.Close(); return nil }))
+	err := r.fail(b.first, "", guard(func() error { b.work.Close(); return nil }))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b.dismiss()
+	return err
 }
 
 // abandon closes what is left when all returns: nothing of it runs.
@@ -352,7 +397,11 @@ func (r *run) begin(ctx context.Context, share, first, count int, make func() (B
 // prepare checks the stages against the plan and queues them up.
 func (b *batch) prepare() error {
 	limit := b.run.plan.Stage
-	b.ended, b.left, b.parts = make([]bool, len(b.stages)), len(b.stages), make([]int, max(1, b.count))
+	b.ended, b.open, b.parts = make([]bool, len(b.stages)), len(b.stages), make([]int, max(1, b.count))
+	b.computes = slices.IndexFunc(b.stages, func(s host.Stage) bool { return s.Lane == host.LaneDevice })
+	if b.computes < 0 {
+		b.computes = len(b.stages)
+	}
 	for i := range b.stages {
 		s := &b.stages[i]
 		if s.Needs.HostBytes > limit.HostBytes || s.Needs.DeviceBytes > limit.DeviceBytes || s.Needs.Threads > limit.Threads {
@@ -363,6 +412,7 @@ func (b *batch) prepare() error {
 			status.Check(earlier >= 0 && earlier < i, op, "stages after earlier ones")
 		}
 		b.queue[s.Lane] = append(b.queue[s.Lane], i)
+		b.left[b.phase(i)]++
 		if s.Partition >= 0 {
 			b.parts[s.Partition]++
 		}
@@ -402,7 +452,7 @@ func (b *batch) offer() {
 			continue
 		}
 		i := b.queue[l][0]
-		if slices.ContainsFunc(b.stages[i].After, func(earlier int) bool { return !b.ended[earlier] }) {
+		if slices.ContainsFunc(b.stages[i].After, func(earlier int) bool { return !b.ended[earlier] }) || !b.permitted(i) {
 			continue
 		}
 		b.queue[l], b.taken[l] = b.queue[l][1:], true
@@ -415,6 +465,7 @@ func (b *batch) offer() {
 // startReady starts what a lane has room for; the caller holds the mutex.
 func (s *Scheduler) startReady(l *lane) {
 	for {
+		kept := l.kept
 		next := l.take()
 		if next == nil {
 			return
@@ -422,6 +473,7 @@ func (s *Scheduler) startReady(l *lane) {
 		b := next.batch
 		if b.ctx.Err() != nil { // nothing starts after the end of its context, which Run sees by itself
 			l.leave(next)
+			l.kept = kept
 			continue
 		}
 		b.run.running++
@@ -455,6 +507,7 @@ func (b *batch) do(started *ready, l *lane) {
 	b.end(i)
 	if again {
 		b.skip(stage.Partition)
+		b.unkeep()
 	} else if stage.Partition >= 0 && b.parts[stage.Partition] == 0 && err == nil && b.count > 0 {
 		r.finished[b.first+stage.Partition] = true
 	}
@@ -462,9 +515,10 @@ func (b *batch) do(started *ready, l *lane) {
 		r.stopped = true
 		r.withdraw()
 	}
-	if stage.Keep && !r.stopped {
+	if rest := b.queue[stage.Lane]; stage.Keep && len(rest) > 0 && b.phase(rest[0]) == b.phase(i) {
 		l.kept = b
 	}
+	b.settle()
 	b.offer()
 	r.startReady(l)
 	select {
@@ -476,7 +530,8 @@ func (b *batch) do(started *ready, l *lane) {
 // end books a stage that needs no more running; the caller holds the mutex.
 func (b *batch) end(i int) {
 	b.ended[i] = true
-	b.left--
+	b.open--
+	b.left[b.phase(i)]--
 	if p := b.stages[i].Partition; p >= 0 {
 		b.parts[p]--
 	}
@@ -494,6 +549,16 @@ func (b *batch) skip(partition int) {
 	}
 }
 
+// unkeep gives up the lanes that the batch keeps and has no stages for any more; the caller holds the mutex.
+func (b *batch) unkeep() {
+	for l := range host.LaneCount {
+		if lane := b.lane(l); lane.kept == b && len(b.queue[l]) == 0 && !b.taken[l] {
+			lane.kept = nil
+			b.run.startReady(lane)
+		}
+	}
+}
+
 // stop lets no further stage of the job start.
 func (r *run) stop() {
 	r.mu.Lock()
@@ -508,27 +573,42 @@ func (r *run) isStopped() bool {
 	return r.stopped
 }
 
-// withdraw leaves all queues; the caller holds the mutex.
+// withdraw leaves all queues; the caller holds the mutex. Lanes that a batch keeps, and its rights, are free once it is closed.
 func (r *run) withdraw() {
-	all := []*lane{&r.host}
-	for _, share := range r.plan.Shares {
-		all = append(all, &r.devices[share.Device].copy, &r.devices[share.Device].compute)
-	}
-	for _, l := range all {
-		l.withdraw(r)
-		r.startReady(l)
+	for _, b := range r.batches {
+		for l := range host.LaneCount {
+			b.lane(l).withdraw(b)
+		}
+		b.giveUp()
 	}
 }
 
-// admit takes the job past the desk: prepared, planned, and everything reserved.
+// admit takes the job past the desk of its class: prepared, planned, and everything reserved. Jobs at the desks of several classes can hold
+// what the others want: then the last in order gives back what it has and begins once more.
 func (r *run) admit(ctx context.Context) error {
+	for {
+		err := r.prepare(ctx)
+		if !errors.Is(err, host.ErrGiveBack) || r.job.Drop == nil {
+			return err
+		}
+		if err := guard(func() error { r.job.Drop(); return nil }); err != nil {
+			return r.fail(WholeJob, "", err)
+		}
+		r.held.Release()
+		r.held = nil
+	}
+}
+
+// prepare is one go at admit.
+func (r *run) prepare(ctx context.Context) error {
 	if err := border(ctx); err != nil {
 		return err
 	}
-	if err := r.desk.enter(ctx, r.id); err != nil {
+	desk := r.desks[r.job.Class]
+	if err := desk.enter(ctx, r.priority); err != nil {
 		return err
 	}
-	defer r.desk.leave()
+	defer desk.leave()
 	for i := range r.job.Prepare {
 		stage := &r.job.Prepare[i]
 		if err := border(ctx); err != nil {
@@ -562,9 +642,7 @@ func (r *run) reserve(ctx context.Context, needs host.Needs, shared ...host.Shar
 	}
 	needs.Threads = 0
 	if r.held == nil {
-		if r.held, err = r.budget.Reserve(ctx, host.Needs{}); err != nil {
-			return err
-		}
+		r.held = r.budget.Open(r.priority)
 	}
 	return r.held.Grow(ctx, needs, shared...)
 }

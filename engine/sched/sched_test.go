@@ -116,7 +116,7 @@ func (s *script) job() *Job {
 			Run: func(ctx context.Context) error { return s.do(ctx, "-/"+name) }})
 	}
 	j.Plan = func() (Plan, error) {
-		p := Plan{Partitions: s.partitions, Shares: []Share{{s.device, 1, 1}}, Needs: s.needs, Stage: host.Needs{Threads: 1}}
+		p := Plan{Partitions: s.partitions, Shares: []Share{{Device: s.device, Batch: 1, Ahead: 1}}, Needs: s.needs, Stage: host.Needs{Threads: 1}}
 		for _, name := range s.first {
 			p.First = append(p.First, host.Stage{Name: name, Partition: host.WholeBatch, Lane: host.LaneDevice, Run: func(ctx context.Context) (err error) {
 				s.device.use(func() { err = s.do(ctx, "-/"+name) })
@@ -187,8 +187,8 @@ func TestRun_Order(t *testing.T) {
 	if got := s.Timeline().Entries(); !reflect.DeepEqual(got, seen) || len(got) != 7 {
 		t.Errorf("timeline %+v\nobserved %+v", got, seen)
 	}
-	// The clock moves a second a look: New looked once, then each stage twice.
-	if e := seen[4]; e != (Entry{1, "sector", 0, "fake", host.LaneDevice, "prove", 9 * time.Second, 10 * time.Second, false}) {
+	// The clock moves a second a look: New looked once, Run once for want of a deadline, then each stage twice.
+	if e := seen[4]; e != (Entry{1, "sector", 0, "fake", host.LaneDevice, "prove", 10 * time.Second, 11 * time.Second, false}) {
 		t.Errorf("entry %+v", e)
 	}
 	if e := seen[2]; e.Partition != WholeJob || e.Device != "fake" || e.Stage != "check" {
@@ -361,7 +361,9 @@ func TestRun_StageAbovePlan(t *testing.T) {
 	if err := s.Run(context.Background(), job); status.KindOf(err) != status.Internal {
 		t.Errorf("got %v", err)
 	}
-	job.Plan = func() (Plan, error) { return Plan{Partitions: 1, Shares: []Share{{&fakeDevice{slots: 1}, 1, 1}}}, nil }
+	job.Plan = func() (Plan, error) {
+		return Plan{Partitions: 1, Shares: []Share{{Device: &fakeDevice{slots: 1}, Batch: 1, Ahead: 1}}}, nil
+	}
 	if err := s.Run(context.Background(), job); status.KindOf(err) != status.Internal {
 		t.Errorf("foreign device: %v", err)
 	}
@@ -389,7 +391,7 @@ func TestRun_OldestFirst(t *testing.T) {
 			until(t, "the old job waits", func() bool {
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				return len(s.devices[d].compute.ready) == 1
+				return s.devices[d].compute.ready[0].len() == 1
 			})
 			return mark("young a")(nil)
 		},
@@ -443,9 +445,10 @@ func TestRun_MemoryInOrder(t *testing.T) {
 	until(t, "large waits for memory", func() bool { return b.Usage().Waiting == 1 })
 	start("small", 5, func() {})
 	until(t, "small waits at the desk", func() bool {
-		s.desk.mu.Lock()
-		defer s.desk.mu.Unlock()
-		return len(s.desk.waiting) == 1
+		desk := s.desks[PoRep]
+		desk.mu.Lock()
+		defer desk.mu.Unlock()
+		return desk.waiting.len() == 1
 	})
 	close(release)
 	all.Wait()
@@ -501,8 +504,8 @@ func TestRun_Storm(t *testing.T) {
 	if u := b.Usage(); u.Peak.HostBytes > 100 || d.most.Load() > 2 {
 		t.Errorf("peak %+v, %d stages at once", u.Peak, d.most.Load())
 	}
-	if l := &s.devices[d].compute; l.busy != 0 || len(l.ready) != 0 || l.kept != nil || s.desk.free != 1 || len(s.desk.waiting) != 0 {
-		t.Errorf("slots are not as before: %d busy, %d ready; desk %d, %d", l.busy, len(l.ready), s.desk.free, len(s.desk.waiting))
+	if l := &s.devices[d].compute; l.busy != 0 || l.ready[0].len() != 0 || l.kept != nil || s.desks[PoRep].free != 1 || s.desks[PoRep].waiting.len() != 0 {
+		t.Errorf("slots are not as before: %d busy, %d ready; desk %d, %d", l.busy, l.ready[0].len(), s.desks[PoRep].free, s.desks[PoRep].waiting.len())
 	}
 	until(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before })
 }

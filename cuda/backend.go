@@ -22,7 +22,7 @@ type Config struct {
 	Index       int      // of the device
 	MemoryBytes int64    // what the backend may take of the device's memory; 0: what is free at the start, less some headroom
 	PinnedBytes int64    // host memory for copies, at least 64 KiB; 0: 64 MiB
-	HostBytes   int64    // host memory for points that do not fit the device; those that do not fit here come from the file each time
+	HostBytes   int64    // pinned host memory for points and vectors that do not fit the device; points that do not fit here come from the file each time
 	Threads     int      // CPU threads for expand and reading parameters; at least 1
 	WaitLimit   time.Duration
 	Log         func(level, text string) // as engine.Config's; may be nil
@@ -208,8 +208,23 @@ func (k *planned) cut() (*pointBlocks, error) { return &k.blocks, nil }
 
 // needs is a plan as the engine takes it.
 func (b *Backend) needs(p *plan, hostBytes int64) groth16.Plan {
-	return groth16.Plan{Batch: p.batch, Ahead: p.ahead, HostBytes: hostBytes * int64(p.batch), DeviceBytes: p.each(), Threads: b.threads,
+	all := groth16.Plan{Batch: p.batch, Ahead: p.ahead, HostBytes: hostBytes * int64(p.batch), DeviceBytes: p.each(), Threads: b.threads,
 		Shared: []host.Shared{{Key: p, Needs: host.Needs{DeviceBytes: p.shared}}}}
+	if p.pins() && b.card.hostBytes > 0 {
+		all.Shared = append(all.Shared, host.Shared{Key: hostMemoryKey{b}, Needs: host.Needs{HostBytes: b.card.hostBytes}, Free: b.freeHost})
+	}
+	return all
+}
+
+// hostMemoryKey names a backend's pinned host memory in a budget.
+type hostMemoryKey struct{ backend *Backend }
+
+// freeHost gives back the pinned host memory that no batch uses, which stalls the device.
+func (b *Backend) freeHost() {
+	err := b.owner.do(context.Background(), copying, "cuda.freeHost", func(_ context.Context, s *session) error { return s.host.freeAll() })
+	if err != nil {
+		b.owner.config.log("warn", "device %s: %v", b.name, err)
+	}
 }
 
 // PlanAssignment returns what partitions of an assignment of this shape need, all its values taken for field

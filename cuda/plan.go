@@ -286,7 +286,7 @@ func (s *shape) quickest(blocks *pointBlocks, partitions int, on card, slot int6
 				if vectors == 1 && (roots == fullRoots || ntt.HostedBytes(s.log) > on.hostBytes) {
 					continue // it is for the smallest cards
 				}
-				for batch := s.mostTogether(partitions, resident); batch > 0; batch /= 2 {
+				for batch := s.mostTogether(partitions, resident, on.hostBytes); batch > 0; batch /= 2 {
 					p := newPlan(s, resident, roots, vectors, batch, 1)
 					p.slotBytes, p.sums = slot, sums
 					if p.weigh(blocks, on) != nil {
@@ -309,12 +309,14 @@ func (s *shape) quickest(blocks *pointBlocks, partitions int, on card, slot int6
 	return nil
 }
 
-// mostTogether is how many partitions share points that come up: vectors that take memory of their own are not many.
-func (s *shape) mostTogether(partitions int, resident [groth16.BlockCount]bool) int {
+// mostTogether is how many partitions share points that come up: vectors that take memory of their own are not many, and witnesses wait in
+// what host memory is left beside that which is pinned.
+func (s *shape) mostTogether(partitions int, resident [groth16.BlockCount]bool, hostBytes int64) int {
 	if resident[groth16.BlockL] || s.rows > 0 {
 		return 1
 	}
-	return max(1, min(partitions, batchLimit))
+	waiting := max(hostBytes/4, 1<<30) / (elementBytes*int64(s.scalars) + bitmapBytes(s.aux) + 1)
+	return max(1, min(partitions, batchLimit, int(waiting)))
 }
 
 // refuse says what a partition takes at least: vectors, what is its own, and its tables.
@@ -562,6 +564,9 @@ func (s *shape) sum(b groth16.Block) msm.Shape {
 
 // streams says whether points come up while they are used.
 func (p *plan) streams() bool { return p.slots > 0 }
+
+// pins says whether batches take pinned host memory, for points or vectors.
+func (p *plan) pins() bool { return p.streams() || p.vectors == 1 }
 
 // cardOf is what plans depend on of a device.
 func cardOf(i driver.Info) msm.Card { return msm.Card{SMs: i.SMCount, SharedBytes: i.SharedBytes} }

@@ -147,7 +147,7 @@ func chooseDevices(config *Config, limits host.Limits) (devices []*device, err e
 		err := choice.Err
 		var one *device
 		if err == nil {
-			one, err = openGPU(config, limits, api, images, &choice)
+			one, err = openGPU(config, limits, len(indices), api, images, &choice)
 		}
 		if err != nil {
 			return devices, status.Wrap(status.KindOf(err), op, fmt.Sprintf("device %q", config.Device), err)
@@ -163,7 +163,7 @@ func (g *gpus) openLargest(config *Config, limits host.Limits) (one *device, lev
 	api, images, choice := g.choose(cuda.Any)
 	level = "info"
 	for choice.Err == nil {
-		one, err := openGPU(config, limits, api, images, &choice)
+		one, err := openGPU(config, limits, 1, api, images, &choice)
 		if err == nil {
 			one.level = level
 			return one, level, nil
@@ -174,10 +174,24 @@ func (g *gpus) openLargest(config *Config, limits host.Limits) (one *device, lev
 	return nil, level, choice.Err
 }
 
-// openGPU opens the device of a choice.
-func openGPU(config *Config, limits host.Limits, api *driver.API, images [][]byte, choice *cuda.Choice) (*device, error) {
+// leastForJobs is the host memory that jobs keep beside what GPUs may pin.
+const leastForJobs = 2 << 30
+
+// pinnedBytes is the host memory that each of several GPUs may pin, for what does not fit it: it is asked for only where a plan wants it, and counts in the
+// budget from then on. A quarter stays for witnesses and what is parsed.
+func pinnedBytes(config *Config, limits host.Limits, gpus int) int64 {
+	bytes := limits.HostBytes
+	if queue, err := queueOf(config.QueueBytes, bytes); err == nil { // else Open fails
+		bytes -= queue
+	}
+	return max(0, bytes-max(bytes/4, leastForJobs)) / int64(gpus)
+}
+
+// openGPU opens the device of a choice, one of several GPUs.
+func openGPU(config *Config, limits host.Limits, gpus int, api *driver.API, images [][]byte, choice *cuda.Choice) (*device, error) {
 	backend, err := cuda.Open(cuda.Config{
-		API: api, Images: images, Index: choice.Index, MemoryBytes: config.DeviceBytes, Threads: limits.Threads, Log: config.Log,
+		API: api, Images: images, Index: choice.Index, MemoryBytes: config.DeviceBytes, HostBytes: pinnedBytes(config, limits, gpus),
+		Threads: limits.Threads, Log: config.Log,
 	})
 	if err != nil {
 		return nil, err

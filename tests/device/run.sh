@@ -11,6 +11,7 @@
 #   TOOLS="memcheck"      for sanitize: some of compute-sanitizer's tools; SANITIZER names it where it is not on PATH
 #   UNITS="msm ntt"       for sanitize: some of the packages
 #   SHAPES="2KiB"         for params: some of the shapes
+#   ROWS="ten one"        for jobs: some of the rows
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 STATE=${STATE:-$root/state}
@@ -20,7 +21,7 @@ export SEALC2_TEST_DEVICE=cuda SEALC2_TEST_FATBIN=$root/kernels.fatbin SEALC2_PA
 # What each step is for stands at its function. Together 1,170 s.
 steps=(driver:20 field:20 ntt:20 rows:20 msm:60 points:40 setup:30 kinds:20 tiny:20 params:50 oracle:50 full:80 rust:100
   faults:140 sector:60 sanitize:220 table:220)
-more=(bench:300) # only by name
+more=(bench:300 jobs:580) # only by name
 sanitizer=${SANITIZER:-$(command -v compute-sanitizer)}
 
 # go NAME FOLDER ARGUMENTS runs a test binary where its package's folder would be.
@@ -146,6 +147,32 @@ bench() {
   local name
   for name in kernels ntt rows msm points setup kinds; do
     go "$name" "cuda/$name" -test.run '^$' -test.bench . -test.benchtime "${BENCHTIME:-3x}" || return 1
+  done
+}
+
+# Whole jobs of a 32 GiB sector under development parameters, 47 GB that the card makes first: one way to prove in a row each, with its
+# figures and its chart in $STATE/jobs, where a run that was stopped goes on behind them. The first job of `ten` is the cold start.
+jobs() {
+  local row flags out=$STATE/jobs params=$STATE/params-32GiB
+  mkdir -p "$out" "$params"
+  [ -e "$params/whole" ] || { "$root/bin/sealc2" setup --shape 32GiB --out "$params" --device cuda --no-digests && touch "$params/whole"; } || return 1
+  for row in ${ROWS:-ten one explicit 15GiB 12GiB 8GiB}; do
+    [ ! -e "$out/$row.json" ] || continue
+    case $row in
+      ten) flags="--device cuda --rounds 5" ;;
+      one) flags="--device cuda --partitions 1 --rounds 5" ;;
+      explicit) flags="--device cuda --explicit --rounds 3" ;;
+      soak) flags="--device cuda --rounds 10" ;;
+      two) flags="--device cuda:0,1 --rounds 3" ;;
+      *GiB) flags="--device cuda --device-memory $row --rounds 2" ;;
+      *) echo "no row $row"; return 1 ;;
+    esac
+    echo "== $row: $flags"
+    # Word by word: the flags are a list.
+    "$root/bin/sealc2" bench prove --shape 32GiB --params "$params" --log info $flags \
+      --csv "$out/$row.csv" --chart "$out/$row.svg" --timeline "$out/$row.timeline" --json >"$out/$row.part" || { cat "$out/$row.part"; return 1; }
+    mv "$out/$row.part" "$out/$row.json"
+    cat "$out/$row.json"
   done
 }
 

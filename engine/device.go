@@ -24,11 +24,13 @@ import (
 type device struct {
 	name    string
 	backend groth16.Backend
-	close   io.Closer // nil where there is nothing to close
-	bytes   int64     // of its memory that proofs may take
-	why     string    // why this device and no other
-	level   string    // of the log line that says so
-	node    int       // that it stands on, -1 where it is none
+	close   io.Closer   // nil where there is nothing to close
+	bytes   int64       // of its memory that proofs may take
+	why     string      // why this device and no other
+	level   string      // of the log line that says so
+	node    int         // that it stands on, -1 where it is none
+	api     *driver.API // of a GPU; nil of the CPU
+	bus     string      // where NVML finds it; empty of the CPU
 }
 
 func (d *device) Name() string { return d.name }
@@ -192,7 +194,10 @@ func openGPU(config *Config, limits host.Limits, gpus int, api *driver.API, imag
 	if err != nil {
 		return nil, err
 	}
-	d := &device{name: backend.Name(), backend: backend, close: backend, bytes: backend.MemoryBytes(), level: "info"}
+	d := &device{
+		name: backend.Name(), backend: backend, close: backend, bytes: backend.MemoryBytes(), level: "info",
+		api: api, bus: choice.Devices[choice.Index].PCIBusID,
+	}
 	d.node = host.ThisMachine().DeviceNode(choice.Devices[choice.Index].PCIBusID)
 	if release := driverRelease(); release != "" {
 		d.why += ", driver " + release

@@ -28,6 +28,9 @@ type Config struct {
 	// job's partitions, "cuda:all" for all that can be used; "auto" or empty: the GPU with most memory, else the CPU.
 	Device      string
 	DeviceBytes int64 // memory budget of each device; 0: what is free at the start, less some headroom
+	// QueueBytes is the part of the host memory that holds the requests of submitted jobs; 0: there is none, and nothing can be
+	// submitted. DefaultQueue is a 32nd, at most 512 MiB.
+	QueueBytes int64
 	// Log receives one line an event, without a newline; nil drops them. level is "error", "warn", "info" or
 	// "debug". It may be called from several goroutines at once.
 	Log func(level, text string)
@@ -63,6 +66,8 @@ type ProveRequest struct {
 	// Callbacks come from the goroutine of Prove, which waits for them; they must not call the engine.
 	Progress  func(Progress)                   // each stage that succeeded; may be nil
 	Partition func(index int, proof [192]byte) // each verified partition, in order, as soon as it is there; may be nil
+
+	job *Job // that it is the request of; nil for a call of Prove
 }
 
 // Progress is one finished stage.
@@ -113,6 +118,8 @@ type Engine struct {
 	devices  []*device // at least one
 	sched    *sched.Scheduler
 	resident *residency
+	jobs     *jobs
+	tally    tally
 	threads  threads
 
 	// ctx ends when Close is called; closing waits for calls, which grows only while open.
@@ -138,6 +145,10 @@ func Open(config Config) (e *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
+	queueBytes, err := queueOf(config.QueueBytes, limits.HostBytes)
+	if err != nil {
+		return nil, err
+	}
 	devices, err := chooseDevices(&config, limits)
 	if err != nil {
 		return nil, err
@@ -151,16 +162,32 @@ func Open(config Config) (e *Engine, err error) {
 	e = &Engine{
 		config:   config,
 		limits:   limits,
-		budget:   host.NewBudget(host.Needs{HostBytes: limits.HostBytes, DeviceBytes: deviceBytes, Threads: limits.Threads}),
+		budget:   host.NewBudget(host.Needs{HostBytes: limits.HostBytes - queueBytes, DeviceBytes: deviceBytes, Threads: limits.Threads}),
 		devices:  devices,
 		resident: newResidency(),
+		jobs:     newJobs(queueBytes),
 	}
+	e.tally.opened = time.Now()
 	e.sched = sched.New(e.budget, sched.SystemClock{}, timelineLength, slots...)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for _, d := range devices {
 		e.log(d.level, "device %s (%s): %s; %s", d.name, d.why, limits, host.CPU())
 	}
 	return e, nil
+}
+
+// DefaultQueue lets the engine choose QueueBytes.
+const DefaultQueue = -1
+
+// queueOf is the part of the host memory that the queue takes.
+func queueOf(wish, hostBytes int64) (int64, error) {
+	switch {
+	case wish == DefaultQueue:
+		return min(hostBytes/32, 512<<20), nil
+	case wish < 0 || wish >= hostBytes:
+		return 0, status.New(status.Caller, "engine.Open", "QueueBytes", fmt.Sprintf("less than the host memory of %d bytes", hostBytes), fmt.Sprint(wish))
+	}
+	return wish, nil
 }
 
 // oneLine escapes what could end a line or steer a terminal: paths come from callers, and a log is read by others.
@@ -213,8 +240,7 @@ func (e *Engine) Close() error {
 	e.cancel()
 	e.calls.Wait()
 	e.threads.close()
-	err := e.resident.close()
-	return errors.Join(err, closeDevices(e.devices))
+	return errors.Join(e.resident.close(), e.tally.nvml.close(), closeDevices(e.devices))
 }
 
 // Limits is what the engine may use, and what decided so.

@@ -68,12 +68,14 @@ func checkScalars(op string, partitions int, r, s []fr.Element) error {
 type proof struct {
 	*Engine
 	op       string
+	job      *Job  // that was submitted; nil for a call
 	work     *work // nil until the last prepare stage has made it
 	out      []byte
 	points   []groth16.Proof
 	progress func(Progress)
 	deliver  func(index int, proof [groth16.ProofBytes]byte)
 	meter    meter
+	tallied  tallied
 
 	results  sync.Mutex
 	attempts map[int]int           // by partition
@@ -102,13 +104,20 @@ func (p *proof) finish(index int, proof *groth16.Proof) {
 }
 
 // run takes a job through the scheduler: prepare must have set p.work when its last stage ends.
-func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (*ProveResult, error) {
-	err := p.sched.Run(host.WithPool(ctx, p.pool()), &sched.Job{
+func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (_ *ProveResult, err error) {
+	name = p.enter(name)
+	defer func() { p.leave(err) }()
+	if p.job != nil {
+		first := prepare[0].Run
+		prepare[0].Run = func(ctx context.Context) error { p.job.begins(); return first(ctx) }
+	}
+	err = p.sched.Run(host.WithPool(ctx, p.pool()), &sched.Job{
 		Name:    name,
 		Op:      p.op,
 		Prepare: prepare,
 		Plan:    p.plan,
 		Begin: func(share, first, count int) (sched.Batch, error) {
+			p.admitted()
 			b, err := p.begin(p.devices[share], first, count)
 			if err != nil {
 				return nil, err
@@ -126,6 +135,7 @@ func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (*Pr
 			if p.work.finished != nil {
 				p.work.finished(index)
 			}
+			p.job.delivers()
 			if p.deliver != nil {
 				p.deliver(index, one)
 			}
@@ -144,12 +154,15 @@ func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (*Pr
 
 // plan asks each device's backend what partitions take. Beside them stand the circuit's inputs, and before the first
 // partition whatever the check takes, which is smaller than any backend's plan but need not be.
-func (p *proof) plan() (plan sched.Plan, err error) {
+func (p *proof) plan() (sched.Plan, error) { return p.planOn(p.devices) }
+
+// planOn is plan for some of the devices.
+func (p *proof) planOn(devices []*device) (plan sched.Plan, err error) {
 	w := p.work
 	beside, check := w.values.hostBytes()
 	plan.Partitions = w.partitions
 	checks := false
-	for _, d := range p.devices {
+	for _, d := range devices {
 		one, err := w.values.plan(d.backend, w.partitions)
 		if err != nil {
 			return sched.Plan{}, err
@@ -169,7 +182,7 @@ func (p *proof) plan() (plan sched.Plan, err error) {
 	if checks {
 		plan.Needs.HostBytes = max(plan.Needs.HostBytes, check+beside)
 		plan.First = []host.Stage{{Name: "check", Partition: host.WholeBatch, Lane: host.LaneDevice, Needs: host.Needs{Threads: plan.Stage.Threads},
-			Run: func(ctx context.Context) error { return w.values.check(ctx, p) }}}
+			Run: func(ctx context.Context) error { p.admitted(); return w.values.check(ctx, p) }}}
 	}
 	return plan, nil
 }

@@ -43,11 +43,15 @@ func (p *proof) observe(e sched.Entry) {
 		m.began = e.Start
 	}
 	m.stages = append(m.stages, StageTime{Partition: e.Partition, Stage: e.Stage, Start: e.Start - m.began, Elapsed: e.End - e.Start})
-	if e.Failed || p.progress == nil {
+	if e.Failed || p.progress == nil && p.job == nil {
 		return
 	}
 	m.shown = max(m.shown, m.done(e))
-	p.progress(Progress{Partition: e.Partition, Partitions: m.partitions, Stage: e.Stage, Start: e.Start - m.began, Elapsed: e.End - e.Start, Done: m.shown})
+	told := Progress{Partition: e.Partition, Partitions: m.partitions, Stage: e.Stage, Start: e.Start - m.began, Elapsed: e.End - e.Start, Done: m.shown}
+	p.job.hears(told)
+	if p.progress != nil {
+		p.progress(told)
+	}
 }
 
 // done is the share of the whole that is done when stage e has ended.

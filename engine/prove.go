@@ -33,11 +33,12 @@ func (e *Engine) Prove(ctx context.Context, request *ProveRequest) (result *Prov
 	}
 	defer leave()
 
-	p := &proof{Engine: e, op: op, progress: request.Progress, deliver: request.Partition}
+	p := &proof{Engine: e, op: op, job: request.job, progress: request.Progress, deliver: request.Partition}
 	var sector *c1.Output
 	release := func() {}
 	defer func() { release() }()
 	parse := func(context.Context) (err error) {
+		defer p.job.parsed()
 		if sector, err = c1.Parse(request.C1, c1.Options{Statement: request.Statement, IDs: (*c1.IDs)(request.IDs)}); err != nil {
 			return err
 		}
@@ -97,6 +98,8 @@ type ProgramRequest struct {
 
 	Progress  func(Progress)                   // may be nil
 	Partition func(index int, proof [192]byte) // may be nil
+
+	job *Job // as in ProveRequest
 }
 
 // ProveProgram proves partitions of a program through the same scheduler, backend, assembly and
@@ -115,7 +118,7 @@ func (e *Engine) ProveProgram(ctx context.Context, request *ProgramRequest) (res
 		return nil, err
 	}
 	defer leave()
-	p := &proof{Engine: e, op: op, progress: request.Progress, deliver: request.Partition}
+	p := &proof{Engine: e, op: op, job: request.job, progress: request.Progress, deliver: request.Partition}
 	p.meter.partitions = len(request.Inputs)
 	load := func(context.Context) error {
 		key, err := groth16.Prepare(request.SRS.VerifyingKey())

@@ -52,18 +52,6 @@ func (s *Session) Release() (string, error) {
 	return text, nil
 }
 
-// throttles are the reasons that an operator wants to hear of.
-var throttles = []struct {
-	bit  uint64
-	name string
-}{
-	{nvml.ClocksEventReasonSwPowerCap, "power cap"},
-	{nvml.ClocksThrottleReasonHwSlowdown, "hardware slowdown"},
-	{nvml.ClocksEventReasonSwThermalSlowdown, "temperature"},
-	{nvml.ClocksThrottleReasonHwThermalSlowdown, "temperature, hardware"},
-	{nvml.ClocksThrottleReasonHwPowerBrakeSlowdown, "power brake"},
-}
-
 // Health asks about the device with a PCI bus id, as driver.Info has it. Errors: NoDevice.
 func (s *Session) Health(pciBusID string) (Health, error) {
 	const op = "nvml.Health"
@@ -93,11 +81,7 @@ func (s *Session) Health(pciBusID string) (Health, error) {
 		h.Uncorrected = v
 	}
 	if v, r := device.GetCurrentClocksEventReasons(); r == nvml.SUCCESS {
-		for _, t := range throttles {
-			if v&t.bit != 0 {
-				h.Throttle = append(h.Throttle, t.name)
-			}
-		}
+		h.Throttle = throttled(v)
 	}
 	return h, nil
 }

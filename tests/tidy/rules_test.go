@@ -61,7 +61,7 @@ var rooms = []room{
 	// The GPU backend. Only the driver layer, and its double for tests, call foreign code.
 	{dir: "cuda/driver", may: []string{"engine/status"}, libraries: []string{purego, xsys}},
 	{dir: "cuda/sim", may: []string{"cuda/driver", "engine/status"}, libraries: []string{purego, xsys}},
-	{dir: "cuda/nvml", may: []string{"engine/status"}, libraries: []string{gonvml}, cgo: true},
+	{dir: "cuda/nvml", may: []string{"engine/status"}, libraries: []string{gonvml, purego}, cgo: true},
 	{dir: "cuda", may: []string{"cuda", "=engine/circuit", "engine/groth16", "engine/host", "engine/status"}, libraries: []string{gnark, xsys}},
 	{dir: "engine/synthetic", may: []string{"engine/c1", "engine/circuit", "engine/host", "engine/status"}, libraries: []string{gnark, json}},
 	{dir: "engine", may: []string{"engine", "cuda"}, libraries: []string{gnark, json, xsync}},

@@ -40,16 +40,17 @@ type lanes struct {
 
 // ready is a stage of a batch whose turn in its lane has come.
 type ready struct {
-	batch *batch
-	stage int
+	batch  *batch
+	stage  int
+	weight int // 1 for a stage that keeps several threads busy, else 0
 }
 
-// heavy is 1 for a stage that keeps several threads busy, else 0.
-func (r *ready) heavy() int {
-	if r.batch.stages[r.stage].Needs.Threads > 1 {
-		return 1
+func newReady(b *batch, stage int) *ready {
+	r := &ready{batch: b, stage: stage}
+	if b.stages[stage].Needs.Threads > 1 {
+		r.weight = 1
 	}
-	return 0
+	return r
 }
 
 // before orders what waits for a lane: by the priority of the job, and of one job the first batch.
@@ -61,7 +62,7 @@ func (b *batch) before(c *batch) bool {
 }
 
 // offer puts a stage into the queue.
-func (l *lane) offer(r *ready) { r.batch.places[l.kind] = l.ready[r.heavy()].push(r) }
+func (l *lane) offer(r *ready) { r.batch.places[l.kind] = l.ready[r.weight].push(r) }
 
 // take takes the stage that may start now and a slot for it; nil where none may.
 func (l *lane) take() *ready {
@@ -81,26 +82,20 @@ func (l *lane) take() *ready {
 			}
 		}
 	}
-	if next == nil || next.heavy() > 0 && l.heavy > 0 {
+	if next == nil || next.weight > 0 && l.heavy > 0 {
 		return nil
 	}
 	l.withdraw(next.batch)
 	l.busy++
-	l.heavy += next.heavy()
+	l.heavy += next.weight
 	l.kept = nil
 	return next
-}
-
-// leave gives back the slot of a stage that take took.
-func (l *lane) leave(r *ready) {
-	l.busy--
-	l.heavy -= r.heavy()
 }
 
 // withdraw takes back what a batch has in the queue.
 func (l *lane) withdraw(b *batch) {
 	if place := b.places[l.kind]; place != nil {
-		l.ready[place.value.heavy()].remove(place)
+		l.ready[place.value.weight].remove(place)
 		b.places[l.kind] = nil
 	}
 }

@@ -257,9 +257,10 @@ func (b *batch) dismiss() {
 		b.free(k)
 	}
 	for l := range host.LaneCount {
-		if lane := b.lane(l); lane.kept == b {
+		lane := b.lane(l)
+		if lane.kept == b {
 			lane.kept = nil
-			b.run.startReady(lane)
 		}
+		b.run.startReady(lane)
 	}
 }

@@ -445,8 +445,16 @@ func (b *batch) lane(l host.Lane) *lane {
 	return &b.run.host
 }
 
-// offer queues the stages that have become ready up for their lanes, and starts what may start. The caller holds the scheduler's mutex.
+// offer queues the stages that have become ready up for their lanes, and starts what may start. A panic ends the batch's job, whoever
+// called. The caller holds the scheduler's mutex.
 func (b *batch) offer() {
+	var err error
+	defer func() {
+		if err != nil {
+			b.run.broken(err)
+		}
+	}()
+	defer status.Recover(op, &err)
 	for l := range host.LaneCount {
 		if b.taken[l] || len(b.queue[l]) == 0 || b.run.stopped {
 			continue
@@ -457,7 +465,7 @@ func (b *batch) offer() {
 		}
 		b.queue[l], b.taken[l] = b.queue[l][1:], true
 		lane := b.lane(l)
-		lane.offer(&ready{b, i})
+		lane.offer(newReady(b, i))
 		b.run.startReady(lane)
 	}
 }
@@ -470,61 +478,101 @@ func (s *Scheduler) startReady(l *lane) {
 		if next == nil {
 			return
 		}
-		b := next.batch
-		if b.ctx.Err() != nil { // nothing starts after the end of its context, which Run sees by itself
-			l.leave(next)
+		if next.batch.ctx.Err() != nil { // nothing starts after the end of its context, which Run sees by itself
+			l.busy--
+			l.heavy -= next.weight
 			l.kept = kept
 			continue
 		}
-		b.run.running++
-		go b.do(next, l)
+		next.batch.run.running++
+		s.launch(next, l)
 	}
 }
 
-// do runs a stage, books it, and starts what waited for it.
-func (b *batch) do(started *ready, l *lane) {
-	r, i := b.run, started.stage
-	stage := &b.stages[i]
-	begin := r.clock.Now()
-	err := guard(func() error { return stage.Run(b.ctx) })
-	end := r.clock.Now()
+// launch runs a stage, books it, and starts what waited for it, in a goroutine.
+func (s *Scheduler) launch(started *ready, l *lane) {
+	go func() {
+		r, booked := started.batch.run, false
+		var err error
+		defer func() { // after a panic in the scheduler itself
+			if err == nil {
+				return
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if !booked {
+				r.running--
+				l.busy--
+				l.heavy -= started.weight
+			}
+			r.broken(err)
+		}()
+		defer status.Recover(op, &err)
+		begin := r.clock.Now()
+		ended := guard(func() error { return started.batch.stages[started.stage].Run(started.batch.ctx) })
+		entry := started.entry(begin, r.clock.Now(), ended)
+		r.timeline.add(entry)
 
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e := event{err: err, entry: Entry{
-		Job: r.id, Name: r.job.Name, Partition: b.index(stage), Device: r.plan.Shares[b.share].Device.Name(), Lane: stage.Lane, Stage: stage.Name,
-		Start: begin.Sub(r.start), End: end.Sub(r.start), Failed: err != nil,
-	}}
-	again := err != nil && stage.Partition >= 0 && errors.Is(err, ErrAgain)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		booked = true
+		r.running--
+		l.busy--
+		l.heavy -= started.weight
+		started.batch.book(started.stage, l, event{entry: entry, err: ended})
+	}()
+}
+
+// entry is what the timeline says of a stage.
+func (a *ready) entry(begin, end time.Time, err error) Entry {
+	b, stage := a.batch, &a.batch.stages[a.stage]
+	return Entry{
+		Job: b.run.id, Name: b.run.job.Name, Partition: b.index(stage), Device: b.run.plan.Shares[b.share].Device.Name(), Lane: stage.Lane, Stage: stage.Name,
+		Start: begin.Sub(b.run.start), End: end.Sub(b.run.start), Failed: err != nil,
+	}
+}
+
+// broken ends a job after a panic of the scheduler's own; the caller holds the mutex.
+func (r *run) broken(err error) {
+	r.stopped = true
+	r.tell(event{err: err, entry: Entry{Partition: WholeJob}})
+}
+
+// tell leaves an event for Run; the caller holds the mutex.
+func (r *run) tell(e event) {
+	r.events = append(r.events, e)
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// book notes that a stage has ended, and starts what waited for it; the caller holds the mutex.
+func (b *batch) book(i int, l *lane, e event) {
+	r, stage := b.run, &b.stages[i]
+	again := e.err != nil && stage.Partition >= 0 && errors.Is(e.err, ErrAgain)
 	if again {
 		e.again = &redo{e.entry.Partition, b.share}
 	}
-	r.timeline.add(e.entry)
-	r.events = append(r.events, e)
-	r.running--
-	l.leave(started)
 	b.taken[stage.Lane] = false
 	b.end(i)
 	if again {
 		b.skip(stage.Partition)
 		b.unkeep()
-	} else if stage.Partition >= 0 && b.parts[stage.Partition] == 0 && err == nil && b.count > 0 {
+	} else if stage.Partition >= 0 && b.parts[stage.Partition] == 0 && e.err == nil && b.count > 0 {
 		r.finished[b.first+stage.Partition] = true
 	}
-	if err != nil && !again {
+	if e.err != nil && !again {
 		r.stopped = true
 		r.withdraw()
 	}
+	r.tell(e)
 	if rest := b.queue[stage.Lane]; stage.Keep && len(rest) > 0 && b.phase(rest[0]) == b.phase(i) {
 		l.kept = b
 	}
 	b.settle()
 	b.offer()
 	r.startReady(l)
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
 }
 
 // end books a stage that needs no more running; the caller holds the mutex.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -13,6 +15,7 @@ import (
 	"github.com/sealc2/sealc2/cuda/kernels"
 	"github.com/sealc2/sealc2/cuda/kerneltest"
 	"github.com/sealc2/sealc2/cuda/sim"
+	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/status"
 	"github.com/sealc2/sealc2/tests/support"
 )
@@ -147,6 +150,54 @@ func TestProveProgram_GPU(t *testing.T) {
 	_, want := onCPU.ProveProgram(context.Background(), bad)
 	if status.KindOf(err) != status.Unsatisfied || err.Error() != want.Error() {
 		t.Errorf("want %v\ngot %v", want, err)
+	}
+}
+
+// Goal: several GPUs share a job's partitions, each proof is the reference's, and the results come in order. With a sum that is wrong
+// once, the partition is proved once more.
+func TestProveProgram_SeveralGPUs(t *testing.T) {
+	api, images, _ := kerneltest.MachineOf(t, 5, 2)
+	c := loadTiny(t, "tiny-16")
+	const partitions = 3
+	want := bytes.Repeat(c.proof, partitions)
+	for _, device := range []string{"cuda:all"} {
+		var spoil atomic.Bool
+		var log logBook
+		e := open(t, Config{Device: device, gpus: onMachine(api, images), Log: log.add}, func(b groth16.Backend) groth16.Backend {
+			return &faulty{Backend: b, sums: func(s *groth16.Sums) {
+				if spoil.Swap(false) {
+					s.H.Double(&s.H)
+				}
+			}}
+		})
+		if kerneltest.OnCard() && len(e.devices) < 2 {
+			t.Skip("one card")
+		}
+		for _, wrong := range []bool{false, true} {
+			spoil.Store(wrong)
+			var order []int
+			request := c.request(partitions)
+			request.Partition = func(index int, _ [192]byte) { order = append(order, index) }
+			result, err := e.ProveProgram(context.Background(), request)
+			if err != nil {
+				t.Fatalf("%s: %v", device, err)
+			}
+			if !bytes.Equal(result.Proof, want) || !slices.Equal(order, []int{0, 1, 2}) {
+				t.Errorf("%s: other proofs, or in another order: %v", device, order)
+			}
+			if wrong != log.has("trying again") {
+				t.Errorf("%s: log %q", device, log.lines)
+			}
+		}
+		used := map[string]int{}
+		for _, entry := range e.Timeline() {
+			if entry.Stage == "msm_h" {
+				used[entry.Device]++
+			}
+		}
+		if len(used) != 2 {
+			t.Errorf("%s: sums by device: %v", device, used)
+		}
 	}
 }
 

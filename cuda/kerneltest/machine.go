@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/sealc2/sealc2/cuda/driver"
@@ -11,6 +12,12 @@ import (
 // simulated, double is what it is made of, of the test's own, and the test fails where something is left in it; on a card
 // double is nil.
 func Machine(tb testing.TB, seed uint64) (api *driver.API, images [][]byte, double *sim.Driver) {
+	tb.Helper()
+	return MachineOf(tb, seed, 1)
+}
+
+// MachineOf is Machine with several devices where they are simulated.
+func MachineOf(tb testing.TB, seed uint64, devices int) (api *driver.API, images [][]byte, double *sim.Driver) {
 	tb.Helper()
 	if OnCard() {
 		images, err := cardImages()
@@ -30,7 +37,9 @@ func Machine(tb testing.TB, seed uint64) (api *driver.API, images [][]byte, doub
 	if e.left != "" {
 		tb.Fatal(e.left)
 	}
-	double = sim.New(sim.Small(e, seed))
+	config := sim.Small(e, seed)
+	config.Devices = slices.Repeat(config.Devices, devices)
+	double = sim.New(config)
 	tb.Cleanup(func() {
 		if live := double.Live(); live != (sim.Live{}) {
 			tb.Errorf("left on the device: %+v", live)

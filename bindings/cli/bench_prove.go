@@ -186,14 +186,15 @@ func (a *app) benchProve(ctx context.Context, o *proveOptions) (err error) {
 	}
 	b.gpus.closed(v.GPUs)
 
-	last := lastJob(b.entries)
-	for path, content := range map[string]func() []byte{
-		o.csv:      func() []byte { return roundsCSV(b.rounds) },
-		o.chart:    func() []byte { return drawChart(fmt.Sprintf("%s on %s", v.Name, v.Device), last) },
-		o.timeline: func() []byte { return timelineLines(b.entries) },
+	lines, err := timelineLines(b.entries)
+	if err != nil {
+		return err
+	}
+	for path, content := range map[string][]byte{
+		o.csv: roundsCSV(b.rounds), o.chart: drawChart(fmt.Sprintf("%s on %s", v.Name, v.Device), lastJob(b.entries)), o.timeline: lines,
 	} {
 		if file := files[path]; file != nil {
-			if err := file.commit(content()); err != nil {
+			if err := file.commit(content); err != nil {
 				return err
 			}
 		}

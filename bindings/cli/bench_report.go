@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/sealc2/sealc2/engine"
 	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/sched"
 )
@@ -336,64 +337,15 @@ func roundsCSV(rounds []benchRound) []byte {
 	return b.Bytes()
 }
 
-// timelineLines writes stages as cuzk's engine does: TIMELINE, milliseconds since the engine's start, event, job, detail. A partition's
-// synthesis is what runs until its witness is there; what a device computes for a whole batch has no partition. Source: cuzk-core's
-// engine.rs of Curio.
-func timelineLines(entries []sched.Entry) []byte {
-	type line struct {
-		at   time.Duration
-		text string
+// timelineLines writes stages as cuzk's engine does, with a name of its own for each job.
+func timelineLines(entries []sched.Entry) ([]byte, error) {
+	list := slices.Clone(entries)
+	for i := range list {
+		list[i].Name = fmt.Sprintf("%s-%d", list[i].Name, list[i].Job)
 	}
-	var lines []line
-	add := func(at time.Duration, event string, job uint64, format string, args ...any) {
-		lines = append(lines, line{at, fmt.Sprintf("TIMELINE,%d,%s,job-%d,%s\n", at.Milliseconds(), event, job, fmt.Sprintf(format, args...))})
-	}
-	devices := devicesOf(entries)
-	for _, job := range jobsOf(entries) {
-		id := job[0].Job
-		groups := map[int][]sched.Entry{}
-		for _, e := range job {
-			worker := slices.Index(devices, e.Device)
-			switch {
-			case e.Device == "" || e.Lane == host.LaneCopy || e.Stage == "check":
-			case e.Partition != sched.WholeJob:
-				groups[e.Partition] = append(groups[e.Partition], e)
-			case computes(e):
-				add(e.Start, "GPU_START", id, "worker=%d", worker)
-				add(e.End, "GPU_END", id, "worker=%d,gpu_ms=%d", worker, (e.End - e.Start).Milliseconds())
-			}
-		}
-		for k, stages := range groups {
-			var synthesis, computing []sched.Entry
-			for _, e := range stages {
-				switch {
-				case e.Stage == "inputs" || e.Stage == "expand":
-					synthesis = append(synthesis, e)
-				case computes(e):
-					computing = append(computing, e)
-				}
-			}
-			if len(synthesis) > 0 {
-				begin, end := extent(synthesis)
-				add(begin, "SYNTH_START", id, "partition=%d", k)
-				add(end, "SYNTH_END", id, "partition=%d,synth_ms=%d", k, (end - begin).Milliseconds())
-				add(end, "GPU_QUEUE", id, "partition=%d", k)
-			}
-			if len(computing) > 0 {
-				begin, end := extent(computing)
-				worker := slices.Index(devices, computing[0].Device)
-				add(begin, "GPU_PICKUP", id, "worker=%d,partition=%d", worker, k)
-				add(begin, "GPU_START", id, "worker=%d,partition=%d", worker, k)
-				add(end, "GPU_END", id, "worker=%d,partition=%d,gpu_ms=%d", worker, k, busyTime(computing).Milliseconds())
-			}
-		}
-	}
-	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.at, b.at) })
 	var b bytes.Buffer
-	for _, l := range lines {
-		b.WriteString(l.text)
-	}
-	return b.Bytes()
+	err := engine.WriteTimeline(&b, engine.TimelineText, list)
+	return b.Bytes(), err
 }
 
 // extent is when the first of some stages began and the last one ended.

@@ -54,6 +54,7 @@ var rooms = []room{
 	{dir: "engine/groth16", may: []string{"=engine/circuit", "engine/host", "engine/status"}, libraries: []string{gnark, xsync}},
 	// sched knows no mathematics.
 	{dir: "engine/sched", may: []string{"engine/host", "engine/status"}, libraries: []string{xsync}},
+	{dir: "engine/sched/simulate", may: []string{"=engine/sched", "engine/host", "engine/status"}},
 	{dir: "engine/c1", may: []string{"=engine/circuit/porep", "engine/host", "engine/status"}, libraries: []string{gnark, json, xsync}},
 	{dir: "engine/params", may: []string{"engine/circuit", "engine/groth16", "engine/lanes", "engine/host", "engine/status"}, libraries: []string{gnark, json, xsys, xsync, xcrypt}},
 	// A backend knows no Filecoin, and backends do not know each other.

@@ -1,0 +1,115 @@
+package simulate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/sched"
+)
+
+// seeds are what a test of random runs goes through: one where SEALC2_SEED names it, else so many from 1.
+func seeds(t testing.TB, count uint64) (first, end uint64) {
+	t.Helper()
+	if text := os.Getenv("SEALC2_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("SEALC2_SEED: %v", err)
+		}
+		return seed, seed + 1
+	}
+	return 1, 1 + count
+}
+
+// described is a card as the comparison has it: how many times slower than an H200 it computes, and for how many partitions there is room.
+type described struct {
+	title string
+	bytes int64
+	slow  float64
+	rooms int
+}
+
+// The factors are the cards' relation in what bounds the sums, multiplications of integers, rounded; the comparison varies all times besides.
+var cards = []described{{"16 GB", 16e9, 4, 1}, {"24 GB", 24e9, 2.5, 2}, {"80 GB", 80e9, 1.3, 3}, {"141 GB", 141e9, 1, 3}}
+
+// ourPartition is a 32 GiB partition as the design means it to be: times of an H200, the host's work spread over its threads.
+func ourPartition(card described, cores int, vary func() float64) []Step {
+	on := func(millis float64) time.Duration {
+		return time.Duration(millis * card.slow * vary() * float64(ms))
+	}
+	threads := min(cores, 16)
+	expand := time.Duration(540 / float64(threads) * vary() * float64(ms))
+	beside := func(millis float64) time.Duration { return time.Duration(millis * vary() * float64(ms)) }
+	return []Step{
+		{Name: "inputs", Time: beside(40), Bandwidth: 1},
+		{Name: "expand", Time: expand, Threads: threads, Bandwidth: 2 * float64(threads), After: []string{"inputs"}},
+		{Name: "upload", Lane: host.LaneCopy, Time: beside(2), Bandwidth: 50, After: []string{"expand"}},
+		{Name: "evaluate", Lane: host.LaneDevice, Time: on(80), After: []string{"upload"}, Keep: true},
+		{Name: "quotient", Lane: host.LaneDevice, Time: on(220), Keep: true},
+		{Name: "msm_h", Lane: host.LaneDevice, Time: on(440), Keep: true},
+		{Name: "msm_rest", Lane: host.LaneDevice, Time: on(120)},
+		{Name: "assemble", Time: beside(1), After: []string{"msm_rest"}},
+		{Name: "verify", Time: beside(4), After: []string{"assemble"}},
+	}
+}
+
+// proofs is so many proofs of ten partitions, all there from the start; the budget lets two be under way.
+func proofs(count int, card described, cores int, vary func() float64) (*Machine, []*Job) {
+	m := &Machine{Cores: cores, Bandwidth: 4 * float64(cores), HostBytes: 2 * 3, Cards: []*Card{{Title: card.title, Bytes: card.bytes}}}
+	var jobs []*Job
+	for i := range count {
+		jobs = append(jobs, &Job{Name: fmt.Sprint("proof ", i), Partitions: 10, Steps: ourPartition(card, cores, vary), Ahead: 3, Rooms: card.rooms, HostBytes: 1})
+	}
+	return m, jobs
+}
+
+// TestPolicies_TwoLockAgainstSingle: on our rules two locks with three workers are never slower than one with two by more than 5%, whatever the
+// card, the host and the times. Each run has its own times, between a quarter and four times those of the design; SEALC2_SEED runs one.
+func TestPolicies_TwoLockAgainstSingle(t *testing.T) {
+	worst := 0.0
+	first, end := seeds(t, 6)
+	for seed := first; seed < end; seed++ {
+		for _, card := range cards {
+			for _, cores := range []int{2, 8, 16, 96} {
+				wall := func(p sched.Policy) time.Duration {
+					random := rand.New(rand.NewPCG(seed, uint64(cores)))
+					vary := func() float64 { return 1 }
+					if seed > 1 {
+						vary = func() float64 { return 0.25 * float64(uint(1)<<random.IntN(5)) * (0.9 + 0.2*random.Float64()) }
+					}
+					m, jobs := proofs(20, card, cores, vary)
+					return run(t, m, Setup{Policy: p}, jobs...).Wall
+				}
+				single, two := wall(sched.Single{}), wall(sched.TwoLock{})
+				slower := two.Seconds()/single.Seconds() - 1
+				worst = max(worst, slower)
+				if slower > 0.05 {
+					t.Errorf("SEALC2_SEED=%d, %s, %d cores: two-lock %v, single %v, slower by %.1f%%", seed, card.title, cores, two, single, 100*slower)
+				}
+				if seed == 1 {
+					t.Logf("%-6s %2d cores, 20 proofs: single gw=2 %.1f s, two-lock gw=3 %.1f s", card.title, cores, single.Seconds(), two.Seconds())
+				}
+			}
+		}
+	}
+	t.Logf("two-lock gw=3 against single gw=2: slower by %.2f%% at most", 100*worst)
+}
+
+// TestPolicies_Busy: with proofs queued up, the default keeps the card of a usual host at work all the time, whichever it is.
+func TestPolicies_Busy(t *testing.T) {
+	for _, card := range cards {
+		for _, cores := range []int{16, 96} {
+			m, jobs := proofs(20, card, cores, func() float64 { return 1 })
+			r := run(t, m, Setup{}, jobs...)
+			share := r.Busy(card.title).Seconds() / r.Wall.Seconds()
+			t.Logf("%-6s %2d cores, 20 proofs: %.1f s, busy %.2f%%", card.title, cores, r.Wall.Seconds(), 100*share)
+			if share < 0.97 {
+				t.Errorf("%s, %d cores: busy %.1f%% of the time", card.title, cores, 100*share)
+			}
+		}
+	}
+}

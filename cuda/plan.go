@@ -143,6 +143,7 @@ type plan struct {
 	shared   int64 // mapped bytes of all that batches share: points, tables, slots, workspace
 	seconds  float64
 	computes bool    // the device is what takes these seconds, not the bus
+	roomy    bool    // more memory would change nothing
 	sums     sumMemo // while plans are compared
 }
 
@@ -232,30 +233,23 @@ const (
 	hostedRate   = 0.83e-9 // seconds an element that a hosted quotient computes beside no copy
 	rowsRate     = 4.4e-11 // seconds a row, for all three vectors at once
 	fillCost     = 1.46    // times as long for a check, and each vector by itself
+	pays         = 0.98    // less of the time than this is worth another way: estimates are not better
 )
 
 // planFor finds the quickest way that fits: with what is known of the blocks, where points may come up in pieces. A pure function.
 // Errors: NoMemory, with both numbers.
 func planFor(s *shape, blocks *pointBlocks, partitions int, on card) (*plan, error) {
-	all := [groth16.BlockCount]bool{true, true, true, true, true}
-	for _, vectors := range []int{0, 3} {
-		if vectors == 0 && s.rows == 0 {
-			continue
-		}
-		for _, ahead := range []int{2, 1} {
-			if p := newPlan(s, all, fullRoots, vectors, 1, ahead); p.lay(blocks, on) == nil {
-				return p, nil
-			}
-		}
+	sums := sumMemo{}
+	best := s.allResident(blocks, on, sums)
+	if best != nil && best.roomy {
+		return best, nil
 	}
 	// Something has to give way: roots, vectors, points, the size of slots.
-	sums := sumMemo{}
-	var best *plan
 	worse := 0 // sizes of slots in a row that did not pay
 	for slot := mostSlot(on.limit); slot >= leastSlot && worse < 2; slot /= 2 {
 		p := s.quickest(blocks, partitions, on, slot, sums)
 		switch {
-		case p != nil && (best == nil || p.seconds < best.seconds):
+		case p != nil && (best == nil || p.seconds < best.seconds*pays):
 			best, worse = p, 0
 		case best != nil:
 			worse++
@@ -264,8 +258,31 @@ func planFor(s *shape, blocks *pointBlocks, partitions int, on card) (*plan, err
 	if best == nil {
 		return nil, s.refuse(on)
 	}
-	best.sums = nil
 	return best, nil
+}
+
+// allResident is the quickest plan with everything on the device; nil where none fits.
+func (s *shape) allResident(blocks *pointBlocks, on card, sums sumMemo) (best *plan) {
+	for _, vectors := range []int{0, 3} {
+		if vectors == 0 && s.rows == 0 {
+			continue
+		}
+		for _, ahead := range []int{2, 1} {
+			p := newPlan(s, [groth16.BlockCount]bool{true, true, true, true, true}, fullRoots, vectors, 1, ahead)
+			p.sums = sums
+			if p.lay(blocks, on) != nil {
+				continue
+			}
+			p.sums = nil
+			if best == nil || p.seconds < best.seconds {
+				best = p
+			}
+			if p.roomy {
+				return p
+			}
+		}
+	}
+	return best
 }
 
 // mostSlot is the largest slot that is tried.
@@ -277,7 +294,7 @@ func mostSlot(limit int64) int64 {
 	return slot
 }
 
-// quickest is the quickest plan with slots of a size, by H's sum, which takes most time and scratch; nil where none fits.
+// quickest is the quickest plan with slots of a size, of the three that are best by H's sum, which takes most time and scratch; nil where none fits.
 func (s *shape) quickest(blocks *pointBlocks, partitions int, on card, slot int64, sums sumMemo) *plan {
 	var fit []*plan
 	for _, resident := range [][groth16.BlockCount]bool{{true, true, true, true, true}, {true}, {}} {
@@ -301,12 +318,19 @@ func (s *shape) quickest(blocks *pointBlocks, partitions int, on card, slot int6
 		}
 	}
 	slices.SortStableFunc(fit, func(a, b *plan) int { return cmp.Compare(a.seconds, b.seconds) })
-	for _, p := range fit {
-		if p.lay(blocks, on) == nil {
-			return p
+	var best *plan
+	for tried, i := 0, 0; i < len(fit) && tried < 3; i++ {
+		p := fit[i]
+		if p.lay(blocks, on) != nil {
+			continue
+		}
+		p.sums = nil
+		tried++
+		if best == nil || p.seconds < best.seconds {
+			best = p
 		}
 	}
-	return nil
+	return best
 }
 
 // mostTogether is how many partitions share points that come up: vectors that take memory of their own are not many, and witnesses wait in
@@ -410,7 +434,8 @@ func (p *plan) place(blocks *pointBlocks, on card, end groth16.Block) error {
 	p.layOwn(on.unit)
 	p.slots = 0
 	p.shared = roundUp(p.roots.bytes(s.log), on.unit) + roundUp(s.resident, on.unit)
-	up := float64(elementBytes) * float64(s.scalars) // bytes a partition
+	own := float64(elementBytes) * float64(s.scalars) // bytes of a partition that go up before it
+	up := own                                         // all its bytes
 	for b := range p.blocks {
 		bytes := s.blockBytes(groth16.Block(b))
 		switch {
@@ -439,6 +464,7 @@ func (p *plan) place(blocks *pointBlocks, on card, end groth16.Block) error {
 	switch p.vectors {
 	case 0:
 		up += rowBytes
+		own += rowBytes
 		seconds += quotientRate * n * one
 	case 1:
 		hosted := float64(ntt.HostedBytes(s.log))
@@ -460,6 +486,10 @@ func (p *plan) place(blocks *pointBlocks, on card, end groth16.Block) error {
 		up += rowBytes
 		seconds += rowBytes / transferRate
 	}
+	if p.batch == 1 && p.ahead == 1 { // nobody computes meanwhile
+		seconds += own / transferRate
+	}
+	p.roomy = p.work.bytes < room*9/10
 	p.computes = seconds >= up/transferRate
 	p.seconds = max(seconds, up/transferRate)
 	return nil

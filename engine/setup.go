@@ -8,7 +8,6 @@ import (
 
 	"github.com/sealc2/sealc2/cuda"
 	"github.com/sealc2/sealc2/cuda/parameters"
-	"github.com/sealc2/sealc2/cuda/setup"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/groth16"
@@ -75,7 +74,7 @@ type setupSource struct {
 
 // Begin implements params.SetupSource.
 func (s *setupSource) Begin(ctx context.Context, x *params.Scalars) (vk *groth16.VerifyingKey, counts params.Counts, err error) {
-	spec, err := setup.NewSpec(s.program, &setup.Secrets{Alpha: x.Alpha, Beta: x.Beta, Gamma: x.Gamma, Delta: x.Delta, Tau: x.Tau})
+	spec, err := newSpec(s.program, x)
 	if err != nil {
 		return nil, counts, err
 	}

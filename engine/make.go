@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sealc2/sealc2/cuda/setup"
+	"github.com/sealc2/sealc2/engine/circuit"
+	"github.com/sealc2/sealc2/engine/circuit/porep"
+	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/params"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// maker is a backend that makes development parameters where it needs them.
+type maker interface {
+	MakeSRS(ctx context.Context, spec *setup.Spec) (groth16.SRS, error)
+}
+
+// MakeSRS makes a sector size's development parameters straight in the memory of the Engine's GPU, where they stay until Close: those that
+// Setup makes of the same text, without the file, for ProveProgram on this Engine alone. They are insecure by definition, which a
+// warning says. Errors: Caller for an unknown size or a closed engine; Unsupported unless the Engine has one device and that is a GPU;
+// NoMemory, with both numbers; Cancelled; those of the device.
+func (e *Engine) MakeSRS(ctx context.Context, shapeName, text string) (srs groth16.SRS, err error) {
+	const op = "engine.MakeSRS"
+	defer status.Recover(op, &err)
+	shape, err := porep.ShapeByName(shapeName)
+	if err != nil {
+		return nil, err
+	}
+	return e.makeSRS(ctx, op, porep.Program(shape), shape.OracleName, text)
+}
+
+// makeSRS is MakeSRS for a program of a name.
+func (e *Engine) makeSRS(ctx context.Context, op string, p *circuit.Program, name, text string) (groth16.SRS, error) {
+	ctx, leave, err := e.begin(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	on, ok := e.devices[0].backend.(maker)
+	if !ok || len(e.devices) > 1 {
+		return nil, status.New(status.Unsupported, op, "device", "one GPU, in whose memory parameters are made", e.Device())
+	}
+	secrets := params.SetupScalars(text, name)
+	spec, err := newSpec(p, &secrets)
+	if err != nil {
+		return nil, err
+	}
+	e.log("warn", "%s: development parameters made in the memory of %s: proofs under their key prove nothing", name, e.Device())
+	srs, err := on.MakeSRS(ctx, spec)
+	if err != nil {
+		return nil, status.Wrap(status.KindOf(err), op, fmt.Sprintf("%s on %s", name, e.Device()), err)
+	}
+	return srs, nil
+}
+
+// newSpec says which parameters to make of a program.
+func newSpec(p *circuit.Program, x *params.Scalars) (*setup.Spec, error) {
+	return setup.NewSpec(p, &setup.Secrets{Alpha: x.Alpha, Beta: x.Beta, Gamma: x.Gamma, Delta: x.Delta, Tau: x.Tau})
+}

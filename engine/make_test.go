@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/sealc2/sealc2/cuda/kerneltest"
+	"github.com/sealc2/sealc2/engine/params"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// Goal: under parameters made in a GPU's memory, proofs are the reference's, made with its parameters of the same secrets.
+func TestMakeSRS_ProveProgram(t *testing.T) {
+	api, images, _ := kerneltest.Machine(t, 5)
+	var log logBook
+	e := open(t, Config{Device: "cuda", gpus: onMachine(api, images), Log: log.add}, nil)
+	for _, name := range []string{"tiny-16", "tiny-128"} {
+		c := loadTiny(t, name)
+		srs, err := e.makeSRS(t.Context(), "engine.MakeSRS", c.program, name, params.DefaultSetupText)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := c.request(2)
+		request.SRS = srs
+		for range 2 {
+			got, err := e.ProveProgram(t.Context(), request)
+			if err != nil || !bytes.Equal(got.Proof, bytes.Repeat(c.proof, 2)) {
+				t.Fatalf("%s: another proof: %v", name, err)
+			}
+		}
+		if !log.has("warn: " + name + ": development parameters") {
+			t.Errorf("%s: no warning in %q", name, log.lines)
+		}
+	}
+}
+
+func TestMakeSRS_Refuses(t *testing.T) {
+	e := open(t, Config{Device: "cpu"}, nil)
+	if _, err := e.MakeSRS(context.Background(), "3KiB", "x"); status.KindOf(err) != status.Caller {
+		t.Errorf("an unknown size: %v", err)
+	}
+	if _, err := e.MakeSRS(context.Background(), "2KiB", "x"); status.KindOf(err) != status.Unsupported {
+		t.Errorf("on the CPU: %v", err)
+	}
+}

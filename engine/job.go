@@ -68,8 +68,9 @@ func checkScalars(op string, partitions int, r, s []fr.Element) error {
 type proof struct {
 	*Engine
 	op       string
-	job      *Job  // that was submitted; nil for a call
-	work     *work // nil until the last prepare stage has made it
+	job      *Job   // that was submitted; nil for a call
+	drop     func() // lets go of what the prepare stages made, to begin again; nil where that is nothing but work
+	work     *work  // nil until the last prepare stage has made it
 	out      []byte
 	points   []groth16.Proof
 	progress func(Progress)
@@ -112,10 +113,17 @@ func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (_ *
 		prepare[0].Run = func(ctx context.Context) error { p.job.begins(); return first(ctx) }
 	}
 	err = p.sched.Run(host.WithPool(ctx, p.pool()), &sched.Job{
-		Name:    name,
-		Op:      p.op,
-		Prepare: prepare,
-		Plan:    p.plan,
+		Name:     name,
+		Op:       p.op,
+		Class:    p.tallied.class,
+		Deadline: p.tallied.deadline,
+		Prepare:  prepare,
+		Drop: func() {
+			if p.drop != nil {
+				p.drop()
+			}
+		},
+		Plan: p.plan,
 		Begin: func(share, first, count int) (sched.Batch, error) {
 			p.admitted()
 			b, err := p.begin(p.devices[share], first, count)

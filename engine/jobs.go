@@ -18,6 +18,7 @@ import (
 	"github.com/sealc2/sealc2/engine/c1"
 	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/sched"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -34,25 +35,23 @@ const keptJobs = 1024
 const leastRequest = 16 << 10
 
 // Class says how soon a proof is needed. A job of a higher class goes before those of lower ones.
-type Class uint8
+type Class = sched.Class
 
 // The classes, the least urgent first.
 const (
-	ClassPoRep   Class = iota // a sector's seal: hours
-	ClassSnap                 // an update of a sector's data
-	ClassWindow               // window PoSt: half an hour
-	ClassWinning              // winning PoSt: seconds
-	ClassCount
+	ClassPoRep   = sched.PoRep       // a sector's seal: days
+	ClassSnap    = sched.SnapDeals   // an update of a sector's data
+	ClassWindow  = sched.WindowPoSt  // half an hour
+	ClassWinning = sched.WinningPoSt // seconds
+	ClassCount   = ClassWinning + 1
 )
-
-// String is the class's name in metrics and logs.
-func (c Class) String() string { return [...]string{"porep", "snap", "window_post", "winning_post"}[c] }
 
 // SubmitOptions say how a job is to be treated. They are no part of its content.
 type SubmitOptions struct {
-	ID       JobID // empty: one is made
-	Class    Class
-	Deadline time.Time // when the proof is of no use any more: the job is cancelled then; zero: never
+	ID    JobID // empty: one is made
+	Class Class
+	// Deadline is when the proof is of no use any more: the job is cancelled then. In its class the earlier one goes first. Zero: none.
+	Deadline time.Time
 }
 
 // JobState is how far a job is.
@@ -104,7 +103,7 @@ type Job struct {
 	// Under jobs.mu.
 	at      JobProgress
 	fetched bool
-	c1      *host.Arena       // copy of the request's, until it is parsed
+	c1      *host.Arena       // copy of the request's, until the job is admitted
 	queued  *host.Reservation // of the queue, as long as c1
 	result  *ProveResult      // fixed when done is closed, as at is
 }
@@ -125,7 +124,7 @@ func newJobs(queueBytes int64) *jobs {
 // Submit queues a sector to be proved, and returns when its request is copied: nothing of it is borrowed any longer, but for its
 // callbacks, which come from a goroutine of the job's. What can be told beforehand is told now: a C1 output whose statement is malformed
 // or of another sector, and a proof that the budget can never hold, with both numbers. For that the first job of a shape records its
-// circuit, a second or two at 32 GiB. Where Config.QueueBytes are taken it waits until jobs ahead have been parsed, or ctx ends.
+// circuit, a second or two at 32 GiB. Where Config.QueueBytes are taken it waits until jobs ahead are admitted, or ctx ends.
 //
 // A job that is under way, or done, under the same ID: with the same content it is that one which is returned, whatever the other
 // options are; with other content it is an error. The name of one that failed or was cancelled can be used again.
@@ -491,8 +490,8 @@ func (j *Job) Forget() {
 	}
 }
 
-// parsed is told that the request's C1 is not read any more; j may be nil.
-func (j *Job) parsed() {
+// admitted is told that the request's C1 is not read any more; j may be nil. Before, a job of a higher class may send it back to the start.
+func (j *Job) admitted() {
 	if j == nil {
 		return
 	}

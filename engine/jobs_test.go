@@ -79,7 +79,7 @@ func TestSubmit(t *testing.T) {
 	if _, err := j.Wait(soon); status.KindOf(err) != status.Timeout || !strings.Contains(err.Error(), `engine.Wait: job "porep-1000-1", which is running`) {
 		t.Errorf("a wait that ends first: %v", err)
 	}
-	if text := e.Metrics(); !strings.Contains(text, `sealc2_jobs{state="running",class="window_post"} 1`) {
+	if text := e.Metrics(); !strings.Contains(text, `sealc2_jobs{state="running",class="window-post"} 1`) {
 		t.Errorf("the running job is not in\n%s", text)
 	}
 	letGo()
@@ -213,7 +213,7 @@ func TestSubmit_Cancel(t *testing.T) {
 	}
 }
 
-// Goal: requests of jobs lie in the queue's part of the memory until they are parsed; one that finds no room waits, as long as its caller
+// Goal: requests of jobs lie in the queue's part of the memory until they are admitted; one that finds no room waits, as long as its caller
 // wants; one that can never find any is refused with both numbers.
 func TestSubmit_Queue(t *testing.T) {
 	c := loadTiny(t, "tiny-16")
@@ -225,13 +225,13 @@ func TestSubmit_Queue(t *testing.T) {
 	if _, err := submitTiny(never, e, c.request(1), 200_000, SubmitOptions{}); status.KindOf(err) != status.NoMemory || !strings.Contains(err.Error(), "100000 bytes") || !strings.Contains(err.Error(), "200000 bytes") {
 		t.Errorf("larger than the queue: %v", err)
 	}
-	// A job that stays in its first stage, so that nobody has parsed it.
+	// A job that stays in its first stage, so that it is not admitted.
 	parse, parsing := make(chan struct{}), make(chan *Job)
 	first, err := e.submit(never, "engine.Submit", 80_000, [32]byte{1}, SubmitOptions{}, func(j *Job) (func(context.Context) (*ProveResult, error), error) {
 		return func(context.Context) (*ProveResult, error) {
 			parsing <- j
 			<-parse
-			j.parsed()
+			j.admitted()
 			<-parse
 			return nil, errors.New("over")
 		}, nil
@@ -332,7 +332,7 @@ func TestSubmit_Storm(t *testing.T) {
 		t.Errorf("the queue is not as before: %+v", u)
 	}
 	text := e.Metrics()
-	for _, want := range []string{`sealc2_failures_total{kind="unsatisfied"} 6`, `sealc2_failures_total{kind="internal"} 6`, `sealc2_jobs{state="running",class="porep"} 0`, `sealc2_jobs{state="waiting",class="winning_post"} 0`} {
+	for _, want := range []string{`sealc2_failures_total{kind="unsatisfied"} 6`, `sealc2_failures_total{kind="internal"} 6`, `sealc2_jobs{state="running",class="porep"} 0`, `sealc2_jobs{state="waiting",class="winning-post"} 0`} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("%s is not in\n%s", want, text)
 		}
@@ -419,5 +419,30 @@ func TestSubmit_Judged(t *testing.T) {
 	}
 	if want := fmt.Sprintf("got %d bytes", r.HostBytes+int64(len(a.c1))); !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "at most 33554432 bytes") {
 		t.Errorf("want %q in: %v", want, err)
+	}
+}
+
+// Goal: a job of a higher class takes the device from one of a lower class at the next stage border, and sends one that is being prepared
+// back to its start where it needs the memory; both then have their proofs.
+func TestSubmit_Classes(t *testing.T) {
+	c := loadTiny(t, "tiny-16")
+	wrap, inside, letGo := held("quotient")
+	e := open(t, Config{QueueBytes: 1 << 20, Threads: 2}, wrap)
+	low := mustSubmit(t, e, c.request(4), "low")
+	<-inside
+	high, err := submitTiny(t.Context(), e, c.request(1), 1000, SubmitOptions{ID: "high", Class: ClassWinning, Deadline: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the high job is admitted", func() bool { return high.Progress().State == JobRunning && high.Progress().Last.Stage == "params" })
+	time.Sleep(10 * time.Millisecond)
+	letGo()
+	for _, j := range []*Job{high, low} {
+		if _, err := waited(t, j); err != nil {
+			t.Errorf("%s: %v", j.ID(), err)
+		}
+	}
+	if h, l := high.Progress(), low.Progress(); !h.Ended.Before(l.Ended) {
+		t.Errorf("high ended at %v, low at %v", h.Ended, l.Ended)
 	}
 }

@@ -47,6 +47,7 @@ type spent struct {
 // tallied is where a job is counted; under tally.mu once it has entered.
 type tallied struct {
 	class    Class
+	deadline time.Time
 	began    time.Time
 	admitted bool
 }
@@ -56,7 +57,7 @@ func (p *proof) enter(name string) string {
 	t, own := &p.tally, &p.tallied
 	own.began = time.Now()
 	if p.job != nil {
-		own.class, name = p.job.class, string(p.job.id)
+		own.class, own.deadline, name = p.job.class, p.job.deadline, string(p.job.id)
 	} else {
 		name = fmt.Sprintf("%s-%d", name, t.names.Add(1))
 	}
@@ -73,6 +74,7 @@ func (p *proof) admitted() {
 	defer t.mu.Unlock()
 	if !own.admitted {
 		own.admitted = true
+		p.job.admitted()
 		t.waiting[own.class]--
 		t.running[own.class]++
 	}

@@ -72,7 +72,7 @@ func TestMetrics(t *testing.T) {
 		`sealc2_proofs_total{result="done",class="porep"}`:                      2,
 		`sealc2_proofs_total{result="failed",class="porep"}`:                    1,
 		`sealc2_proofs_total{result="cancelled",class="porep"}`:                 1,
-		`sealc2_proofs_total{result="done",class="winning_post"}`:               0,
+		`sealc2_proofs_total{result="done",class="winning-post"}`:               0,
 		`sealc2_failures_total{kind="unsatisfied"}`:                             1,
 		`sealc2_failures_total{kind="self check"}`:                              0,
 		`sealc2_proof_seconds_count{class="porep"}`:                             2,

@@ -37,8 +37,11 @@ func (e *Engine) Prove(ctx context.Context, request *ProveRequest) (result *Prov
 	var sector *c1.Output
 	release := func() {}
 	defer func() { release() }()
+	p.drop = func() {
+		release()
+		release, sector = func() {}, nil
+	}
 	parse := func(context.Context) (err error) {
-		defer p.job.parsed()
 		if sector, err = c1.Parse(request.C1, c1.Options{Statement: request.Statement, IDs: (*c1.IDs)(request.IDs)}); err != nil {
 			return err
 		}

@@ -29,7 +29,9 @@ import (
 type fakeBench struct {
 	mu       sync.Mutex
 	requests []*engine.ProveRequest
-	failAt   int // number of the job that fails, from 1; 0: none
+	programs []*engine.ProgramRequest
+	made     []string // sizes of parameters
+	failAt   int      // number of the job that fails, from 1; 0: none
 	entries  []sched.Entry
 	closed   int
 }
@@ -46,8 +48,9 @@ func (f *fakeBench) Prove(_ context.Context, request *engine.ProveRequest) (*eng
 	return &engine.ProveResult{Proof: make([]byte, 2*groth16.ProofBytes), Device: f.Device()}, nil
 }
 
-func (f *fakeBench) ProveProgram(context.Context, *engine.ProgramRequest) (*engine.ProveResult, error) {
-	return nil, status.New(status.Internal, "fake", "", "", "not used")
+func (f *fakeBench) ProveProgram(_ context.Context, request *engine.ProgramRequest) (*engine.ProveResult, error) {
+	f.programs = append(f.programs, request)
+	return &engine.ProveResult{Proof: make([]byte, groth16.ProofBytes*len(request.Inputs)), Device: f.Device()}, nil
 }
 
 func (f *fakeBench) ProveAssignments(context.Context, *engine.AssignmentRequest) (*engine.ProveResult, error) {
@@ -56,6 +59,12 @@ func (f *fakeBench) ProveAssignments(context.Context, *engine.AssignmentRequest)
 
 func (f *fakeBench) OpenSRS(context.Context, engine.ParamSource) (*engine.SRS, error) {
 	return nil, status.New(status.Internal, "fake", "", "", "not used")
+}
+
+// MakeSRS hands out none: its jobs do not use it.
+func (f *fakeBench) MakeSRS(_ context.Context, shapeName, _ string) (groth16.SRS, error) {
+	f.made = append(f.made, shapeName)
+	return nil, nil
 }
 
 func (f *fakeBench) VerifyC1(context.Context, *engine.VerifyC1Request) (bool, error) {
@@ -148,6 +157,22 @@ func TestBenchProve(t *testing.T) {
 	}
 }
 
+// Goal: parameters that are made in memory serve all jobs, which prove the partitions that are asked for.
+func TestBenchProve_MakeParams(t *testing.T) {
+	f := &fakeBench{}
+	w := world{open: func(engine.Config) (prover, error) { return f, nil }}
+	code, stdout, stderr := w.run(t.Context(), "bench", "prove", "--shape", "32GiB", "--make-params", "--partitions", "2", "--rounds", "1", "--device", "cpu", "--json")
+	if code != exitDone {
+		t.Fatal(code, stdout, stderr)
+	}
+	if len(f.made) != 1 || f.made[0] != "32GiB" || len(f.programs) != 2 || len(f.programs[1].Inputs) != 2 || len(f.programs[1].Public) != 2 {
+		t.Errorf("made %v, %d jobs", f.made, len(f.programs))
+	}
+	if v := object(t, stdout); v["proofs"] != 4.0 || v["partitions"] != 2.0 || v["params_s"].(float64) <= 0 || v["device_busy_per_partition_s"] != nil {
+		t.Errorf("got %s", stdout)
+	}
+}
+
 // Goal: a job that fails ends the bench with its error, and no file is left.
 func TestBenchProve_Fails(t *testing.T) {
 	for _, failAt := range []int{1, 3} {
@@ -172,6 +197,9 @@ func TestBenchProve_Refuses(t *testing.T) {
 		{"--c1 x --shape 2KiB", exitUsage, "got both"},
 		{"--shape 2KiB --statement x", exitUsage, "--statement"},
 		{"--shape 3KiB", exitUsage, "--shape: want one of 2KiB"},
+		{"--shape 2KiB --make-params --params x", exitUsage, "no --params"},
+		{"--shape 2KiB --make-params --explicit", exitUsage, "--make-params"},
+		{"--shape 2KiB --make-params --device cpu", exitRefused, "one GPU"},
 		{"--shape 2KiB --rounds 0", exitUsage, "--rounds"},
 		{"--shape 2KiB --warmup -1", exitUsage, "--warmup"},
 		{"--shape 2KiB --jobs 65", exitUsage, "1 to 64"},

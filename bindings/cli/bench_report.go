@@ -30,6 +30,7 @@ type proveBenchJSON struct {
 	Threads    int    `json:"threads"`
 
 	SourceSeconds float64 `json:"source_s"` // that making the sector or the vectors took
+	ParamsSeconds float64 `json:"params_s"` // that making parameters took; 0 where files have them
 	ColdSeconds   float64 `json:"cold_s"`   // from the start of the process, without the above, to the end of its first job
 	Wall          *spread `json:"wall_s"`   // of a job
 	SteadySeconds float64 `json:"steady_s"` // from the first measured job's start to the last one's end
@@ -225,7 +226,7 @@ func (b *proveBench) figures(made time.Duration) *proveBenchJSON {
 	slices.SortFunc(b.rounds, func(x, y benchRound) int { return cmp.Compare(x.Round, y.Round) })
 	v := &proveBenchJSON{
 		Name: b.source.name, Device: b.engine.Device(), Explicit: o.explicit, Warmup: o.warmup, Rounds: o.rounds, Jobs: o.jobs, Threads: b.threads,
-		SourceSeconds: made.Seconds(), ColdSeconds: b.cold.Seconds(), EveryRound: b.rounds,
+		SourceSeconds: made.Seconds(), ParamsSeconds: b.making.Seconds(), ColdSeconds: b.cold.Seconds(), EveryRound: b.rounds,
 		Memory: memoryFigures{Peak: host.PeakRSS(), Caller: b.source.bytes()}, GPUs: b.gpus.figures(b.engine.Device()),
 	}
 	measured := b.rounds[o.warmup:]
@@ -293,6 +294,9 @@ func (v *proveBenchJSON) text(w io.Writer) {
 	row("proofs", "%d, all verified", v.Proofs)
 	if v.SourceSeconds > 0 {
 		row("source made", "%.3f s, not counted", v.SourceSeconds)
+	}
+	if v.ParamsSeconds > 0 {
+		row("parameters made", "%.3f s, not counted", v.ParamsSeconds)
 	}
 	row("cold, first job", "%.3f s", v.ColdSeconds)
 	row("job", "%s", v.Wall.text("%.3f", "s"))

@@ -80,7 +80,7 @@ func (a *app) makeBenchSource(ctx context.Context, o *proveOptions, limits host.
 			return nil, err
 		}
 		s.name = filepath.Base(o.c1)
-		if !o.explicit && o.partitions == 0 {
+		if !o.explicit && o.partitions == 0 && !o.makeParams {
 			return s, nil
 		}
 		s.made = true
@@ -187,6 +187,12 @@ func (s *benchSource) job(ctx context.Context, a *app, e benchProver, o *proveOp
 		}
 		request := &engine.AssignmentRequest{SRS: srs, AllowDev: source.AllowDev, Assignments: slices.Repeat([]*groth16.Assignment{s.assignment}, s.partitions)}
 		return func(ctx context.Context) (*engine.ProveResult, error) { return e.ProveAssignments(ctx, request) }, srs.Close, nil
+	case o.makeParams:
+		srs, err := e.MakeSRS(ctx, s.shape.Name, params.DefaultSetupText)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s.programJob(e, srs), func() {}, nil
 	case s.cut:
 		set, err := benchSet(source, s.shape)
 		if err != nil {
@@ -196,21 +202,25 @@ func (s *benchSource) job(ctx context.Context, a *app, e benchProver, o *proveOp
 		if err != nil {
 			return nil, nil, err
 		}
-		program := porep.Program(s.shape)
-		if err := file.Fits(program); err != nil {
+		if err := file.Fits(porep.Program(s.shape)); err != nil {
 			file.Close()
 			return nil, nil, err
 		}
-		return func(ctx context.Context) (*engine.ProveResult, error) {
-			request := &engine.ProgramRequest{Program: program, SRS: file}
-			if err := s.layOut(request); err != nil {
-				return nil, err
-			}
-			return e.ProveProgram(ctx, request)
-		}, func() { file.Close() }, nil
+		return s.programJob(e, file), func() { file.Close() }, nil
 	}
 	request := &engine.ProveRequest{C1: s.document, Statement: s.statement, Params: source}
 	return func(ctx context.Context) (*engine.ProveResult, error) { return e.Prove(ctx, request) }, func() {}, nil
+}
+
+// programJob proves what a C1 output has of its sector, from reading it on: engine.Prove takes whole sectors and parameters of files.
+func (s *benchSource) programJob(e benchProver, srs groth16.SRS) benchJob {
+	return func(ctx context.Context) (*engine.ProveResult, error) {
+		request := &engine.ProgramRequest{Program: porep.Program(s.shape), SRS: srs}
+		if err := s.layOut(request); err != nil {
+			return nil, err
+		}
+		return e.ProveProgram(ctx, request)
+	}
 }
 
 // layOut reads the partitions of a cut C1 output, as engine.Prove does with a whole one.

@@ -85,10 +85,24 @@ func (m *memory) take(bytes int64) (*driver.Arena, error) {
 			return nil, err
 		}
 		freed, failed := m.makeRoom()
-		if failed != nil || !freed {
+		if failed != nil {
 			return nil, err
 		}
+		if !freed {
+			return nil, m.crowded(size, err)
+		}
 	}
+}
+
+// crowded adds to a refusal of the driver's what there is: others have what the limit allows.
+func (m *memory) crowded(bytes int64, refusal error) error {
+	free, total, err := m.device.Memory()
+	if err != nil {
+		return refusal
+	}
+	return &status.Error{Kind: status.NoMemory, Op: "cuda.memory", Where: m.device.Name, Want: host.FormatBytes(bytes),
+		Got:   fmt.Sprintf("%s free of %s; %s of %s are in use here, other programs have the rest", host.FormatBytes(free), host.FormatBytes(total), host.FormatBytes(m.used), host.FormatBytes(m.limit)),
+		Cause: refusal}
 }
 
 // hold takes a block for a partition.

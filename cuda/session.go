@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"unsafe"
@@ -13,6 +14,7 @@ import (
 	"github.com/sealc2/sealc2/cuda/ntt"
 	"github.com/sealc2/sealc2/cuda/points"
 	"github.com/sealc2/sealc2/cuda/rows"
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -122,6 +124,9 @@ func (s *session) fill(config Config) (err error) {
 		free, _, err := d.Memory()
 		if err != nil {
 			return err
+		}
+		if free <= headroom(free) {
+			return status.New(status.NoMemory, "cuda.Open", d.Name, fmt.Sprintf("more than %s of free memory", host.FormatBytes(headroom(free))), host.FormatBytes(free))
 		}
 		s.memory.limit = free - headroom(free)
 	}

@@ -29,21 +29,24 @@ type Watch struct {
 
 // OpenWatch loads driver and management library, where neither is loaded yet. Errors: NoDevice, where there is no GPU that an Engine
 // could use or where nobody tells what it does.
-func OpenWatch() (w *Watch, err error) {
+func OpenWatch() (w *Watch, err error) { return thisMachine.watch() }
+
+func (g *gpus) watch() (w *Watch, err error) {
 	const op = "engine.OpenWatch"
 	defer status.Recover(op, &err)
-	_, _, choice := thisMachine.choose(cuda.Any)
+	_, _, choice := g.choose(cuda.Any)
 	if choice.Err != nil {
 		return nil, status.Wrap(status.NoDevice, op, "", choice.Err)
 	}
-	w = &Watch{}
+	session, err := nvml.Open()
+	if err != nil {
+		return nil, err
+	}
+	w = &Watch{session: session}
 	for i := range choice.Devices {
 		if choice.Devices[i].Reason == nil {
 			w.names, w.buses = append(w.names, fmt.Sprintf("cuda:%d", i)), append(w.buses, choice.Devices[i].PCIBusID)
 		}
-	}
-	if w.session, err = nvml.Open(); err != nil {
-		return nil, err
 	}
 	return w, nil
 }
@@ -84,11 +87,14 @@ func (c DriverCalls) Sub(earlier DriverCalls) DriverCalls {
 }
 
 // CountDriverCalls tells how many calls this process has made; false where it has no driver.
-func CountDriverCalls() (DriverCalls, bool) {
-	if images, err := thisMachine.kernels(); err != nil || len(images) == 0 {
+func CountDriverCalls() (DriverCalls, bool) { return thisMachine.driverCalls() }
+
+func (g *gpus) driverCalls() (DriverCalls, bool) {
+	// Without kernels no driver is loaded.
+	if _, err := g.kernels(); err != nil {
 		return DriverCalls{}, false
 	}
-	api, err := thisMachine.driver()
+	api, err := g.driver()
 	if err != nil {
 		return DriverCalls{}, false
 	}

@@ -154,15 +154,13 @@ bench() {
 # stopped goes on behind them. Rows named `made` have parameters that are made in the card's memory; the others a file of 47 GB, made by
 # the card before the first of them, so that the first job of `ten` is the cold start. Rows only by name: made one-made soak two.
 jobs() {
-  local row flags out=$STATE/jobs params=$STATE/params-32GiB
+  local row flags source out=$STATE/jobs params=$STATE/params-32GiB
   mkdir -p "$out" "$params"
   for row in ${ROWS:-ten one explicit 15GiB 12GiB 8GiB}; do
     [ ! -e "$out/$row.json" ] || continue
     case $row in
-      made) flags="--make-params --rounds 5" ;;
-      one-made) flags="--make-params --rounds 5 --partitions 1" ;;
-      ten) flags="--rounds 5" ;;
-      one) flags="--rounds 5 --partitions 1" ;;
+      ten | made) flags="--rounds 5" ;;
+      one | one-made) flags="--rounds 5 --partitions 1" ;;
       explicit) flags="--rounds 3 --explicit" ;;
       soak) flags="--rounds 10" ;;
       two) flags="--rounds 3 --device cuda:0,1" ;;
@@ -170,15 +168,15 @@ jobs() {
       *) echo "no row $row"; return 1 ;;
     esac
     case $row in
-      *made) ;;
+      *made) source=(--make-params) ;;
       *)
         [ -e "$params/whole" ] || { "$root/bin/sealc2" setup --shape 32GiB --out "$params" --device cuda --no-digests && touch "$params/whole"; } || return 1
-        flags="$flags --params $params"
+        source=(--params "$params")
         ;;
     esac
     echo "== $row: $flags"
     # Word by word: the flags are a list. The last --device counts.
-    "$root/bin/sealc2" bench prove --shape 32GiB --log info --device cuda $flags \
+    "$root/bin/sealc2" bench prove --shape 32GiB --log info --device cuda "${source[@]}" $flags \
       --csv "$out/$row.csv" --chart "$out/$row.svg" --timeline "$out/$row.timeline" --json >"$out/$row.part" || { cat "$out/$row.part"; return 1; }
     mv "$out/$row.part" "$out/$row.json"
     cat "$out/$row.json"

@@ -181,14 +181,18 @@ const leastForJobs = 2 << 30
 
 // pinnedBytes is the host memory that each of several GPUs may pin, for what does not fit it: it is asked for only where a plan wants it, and counts in the
 // budget from then on. A quarter stays for witnesses and what is parsed.
-func pinnedBytes(limits host.Limits, gpus int) int64 {
-	return max(0, limits.HostBytes-max(limits.HostBytes/4, leastForJobs)) / int64(gpus)
+func pinnedBytes(config *Config, limits host.Limits, gpus int) int64 {
+	bytes := limits.HostBytes
+	if queue, err := queueOf(config.QueueBytes, bytes); err == nil { // else nothing opens
+		bytes -= queue
+	}
+	return max(0, bytes-max(bytes/4, leastForJobs)) / int64(gpus)
 }
 
 // openGPU opens the device of a choice, one of several GPUs.
 func openGPU(config *Config, limits host.Limits, gpus int, api *driver.API, images [][]byte, choice *cuda.Choice) (*device, error) {
 	backend, err := cuda.Open(cuda.Config{
-		API: api, Images: images, Index: choice.Index, MemoryBytes: config.DeviceBytes, HostBytes: pinnedBytes(limits, gpus),
+		API: api, Images: images, Index: choice.Index, MemoryBytes: config.DeviceBytes, HostBytes: pinnedBytes(config, limits, gpus),
 		Threads: limits.Threads, Log: config.Log,
 	})
 	if err != nil {

@@ -123,6 +123,20 @@ func (e *Engine) Preload(ctx context.Context, source ParamSource, shapeName stri
 	if err := set.file.Fits(program); err != nil {
 		return err
 	}
+	// What comes up counts as a proof's would.
+	var shared []host.Shared
+	for _, d := range e.devices {
+		plan, err := d.backend.Plan(program, shape.Partitions)
+		if err != nil {
+			return err
+		}
+		shared = append(shared, plan.Shared...)
+	}
+	held := e.budget.Open(host.Priority{})
+	defer held.Release()
+	if err := held.Grow(ctx, host.Needs{}, shared...); err != nil {
+		return err
+	}
 	return e.eachResident(func(r groth16.Resident) error { return r.Preload(ctx, program, shape.Partitions, set.file) })
 }
 

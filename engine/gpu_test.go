@@ -105,7 +105,7 @@ func TestOpen_NextGPU(t *testing.T) {
 		{Name: "Taken", MemoryBytes: 32 << 30, Capability: 90, SMCount: 1, Mode: driver.ModeExclusiveProcess, Taken: true},
 		{Name: "Free", MemoryBytes: 16 << 30, Capability: 90, SMCount: 1},
 	}})
-	defer double.Close()
+	t.Cleanup(double.Close) // behind the engines
 	api, err := driver.New(double)
 	if err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func TestSetup_Turns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := open(api)
+		d, err := open(api, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,8 +119,9 @@ func machine(t *testing.T) (*sim.Driver, *driver.API) {
 	return double, api
 }
 
-func open(api *driver.API) (*parameters.Device, error) {
-	return parameters.Open(parameters.Config{API: api, Images: [][]byte{{1}}, PinnedBytes: parameters.MinPinnedBytes, WaitLimit: 50 * time.Millisecond})
+// open opens the device; limit ends its waits, 0: as long as they take on the slowest device.
+func open(api *driver.API, limit time.Duration) (*parameters.Device, error) {
+	return parameters.Open(parameters.Config{API: api, Images: [][]byte{{1}}, PinnedBytes: parameters.MinPinnedBytes, WaitLimit: limit})
 }
 
 // Goal: a device that hangs ends a wait with an error, is asked nothing more, and refuses the next job; so does one that is lost.
@@ -133,7 +134,7 @@ func TestDevice_Hangs(t *testing.T) {
 		"is lost": {func(d *sim.Driver) { d.Lose(0, driver.ECCUncorrectable) }, status.NoDevice},
 	} {
 		double, api := machine(t)
-		d, err := open(api)
+		d, err := open(api, time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +166,7 @@ func TestDevice_Hangs(t *testing.T) {
 // done; then the next block works.
 func TestSetup_Put(t *testing.T) {
 	double, api := machine(t)
-	d, err := open(api)
+	d, err := open(api, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -225,9 +225,10 @@ type card struct {
 	hostBytes   int64 // of pinned host memory
 }
 
-// Rates that plans are compared by: of an H200 with 132 multiprocessors, docs/kernels.md, and of the bus of a PCIe 4 card.
+// Rates that plans are compared by: of an H200 with 132 multiprocessors, docs/kernels.md, of the bus of a PCIe 4 card, and of a file in the page cache.
 const (
 	transferRate = 25e9    // bytes a second
+	fileRate     = 4e9     // bytes a second
 	quotientRate = 1.37e-9 // seconds an element, with the full table
 	compactCost  = 1.092   // times as long with the compact one
 	hostedRate   = 0.83e-9 // seconds an element that a hosted quotient computes beside no copy
@@ -434,19 +435,27 @@ func (p *plan) place(blocks *pointBlocks, on card, end groth16.Block) error {
 	p.layOwn(on.unit)
 	p.slots = 0
 	p.shared = roundUp(p.roots.bytes(s.log), on.unit) + roundUp(s.resident, on.unit)
-	own := float64(elementBytes) * float64(s.scalars) // bytes of a partition that go up before it
-	up := own                                         // all its bytes
+	own := float64(elementBytes) * float64(s.scalars) / transferRate // seconds in which a partition's values go up
+	up := own                                                        // all that goes up
+	pinned := on.hostBytes
+	if p.vectors == 1 {
+		pinned -= ntt.HostedBytes(s.log)
+	}
 	for b := range p.blocks {
 		bytes := s.blockBytes(groth16.Block(b))
-		switch {
-		case p.blocks[b].resident:
+		if p.blocks[b].resident {
 			p.shared += roundUp(bytes, on.unit)
 			continue
-		case b == int(groth16.BlockH):
-			up += float64(bytes)
-		default:
-			up += float64(bytes) / float64(p.batch)
 		}
+		seconds := float64(bytes) / fileRate
+		if bytes <= pinned {
+			pinned -= bytes
+			seconds = float64(bytes) / transferRate
+		}
+		if b != int(groth16.BlockH) {
+			seconds /= float64(p.batch)
+		}
+		up += seconds
 		p.slots = slotCount
 	}
 	if p.slots > 0 {
@@ -460,16 +469,16 @@ func (p *plan) place(blocks *pointBlocks, on card, end groth16.Block) error {
 	}
 	// What the device computes beside the sums, and what comes up while it waits for it.
 	n, one := float64(s.domain()), 132/float64(on.SMs)
-	rowBytes := 3 * elementBytes * float64(s.rows)
+	rowsUp := 3 * elementBytes * float64(s.rows) / transferRate
 	switch p.vectors {
 	case 0:
-		up += rowBytes
-		own += rowBytes
+		up += rowsUp
+		own += rowsUp
 		seconds += quotientRate * n * one
 	case 1:
-		hosted := float64(ntt.HostedBytes(s.log))
+		hosted := float64(ntt.HostedBytes(s.log)) / transferRate
 		up += hosted
-		seconds += hostedRate*n*one + 2*hosted/transferRate
+		seconds += hostedRate*n*one + 2*hosted
 	default:
 		seconds += quotientRate * n * one
 		if p.roots == compactRoots {
@@ -479,19 +488,19 @@ func (p *plan) place(blocks *pointBlocks, on card, end groth16.Block) error {
 	evaluate := rowsRate * n * one
 	if p.vectors == 1 || p.vectors == 2 {
 		evaluate *= fillCost
-		rowBytes *= 2
+		rowsUp *= 2
 	}
 	seconds += evaluate
 	if p.vectors > 0 {
-		up += rowBytes
-		seconds += rowBytes / transferRate
+		up += rowsUp
+		seconds += rowsUp
 	}
 	if p.batch == 1 && p.ahead == 1 { // nobody computes meanwhile
-		seconds += own / transferRate
+		seconds += own
 	}
 	p.roomy = p.work.bytes < room*9/10
-	p.computes = seconds >= up/transferRate
-	p.seconds = max(seconds, up/transferRate)
+	p.computes = seconds >= up
+	p.seconds = max(seconds, up)
 	return nil
 }
 

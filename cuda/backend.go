@@ -21,6 +21,8 @@ type Config struct {
 	Images      [][]byte // of the kernels
 	Index       int      // of the device
 	MemoryBytes int64    // what the backend may take of the device's memory; 0: what is free at the start, less some headroom
+	UrgentBytes int64    // of that, what is left to an urgent backend on the same device; 0: 1 GiB of 20 GiB or more; negative: none
+	Urgent      bool     // its kernels start before those of others
 	PinnedBytes int64    // host memory for copies, at least 64 KiB; 0: 64 MiB
 	HostBytes   int64    // pinned host memory for points and vectors that do not fit the device; points that do not fit here come from the file each time
 	Threads     int      // CPU threads for expand and reading parameters; at least 1
@@ -42,6 +44,7 @@ type Backend struct {
 	name    string
 	info    driver.Info
 	card    card
+	urgent  int64 // bytes left to another backend
 	threads int
 	feeding chan struct{} // has an element while a batch feeds points
 
@@ -168,6 +171,8 @@ func Open(config Config) (b *Backend, err error) {
 	}
 	b = &Backend{owner: o, threads: config.Threads, feeding: make(chan struct{}, 1), programs: map[*circuit.Program]*planned{}, plans: map[planKey]*plan{}, sums: map[sumKey]msm.Plan{}}
 	err = o.do(context.Background(), computing, op, func(_ context.Context, s *session) error {
+		b.urgent = config.urgentBytes(s.memory.limit)
+		s.memory.limit -= b.urgent
 		o.config.MemoryBytes = s.memory.limit // the next session's too
 		b.info = s.device.Info
 		b.card = card{Card: cardOf(b.info), limit: s.memory.limit, held: s.word.Size(), unit: s.memory.unit, hostBytes: config.HostBytes}
@@ -178,8 +183,26 @@ func Open(config Config) (b *Backend, err error) {
 		return nil, err
 	}
 	b.name = config.name() + " " + b.info.Name
+	if config.Urgent {
+		b.name += " (urgent)"
+	}
 	return b, nil
 }
+
+// urgentBytes is what is kept of a limit.
+func (c *Config) urgentBytes(limit int64) int64 {
+	const standard, least = 1 << 30, 20 << 30
+	switch {
+	case c.UrgentBytes > 0:
+		return min(c.UrgentBytes, limit/2)
+	case c.UrgentBytes == 0 && limit >= least:
+		return standard
+	}
+	return 0
+}
+
+// UrgentBytes is what the backend leaves to an urgent one on the same device.
+func (b *Backend) UrgentBytes() int64 { return b.urgent }
 
 // Name is the device's, as "cuda:0 NVIDIA H200".
 func (b *Backend) Name() string { return b.name }

@@ -82,11 +82,15 @@ func (s *session) fill(config Config) (err error) {
 		}
 	}
 	s.host.limit = config.HostBytes
+	priority := driver.Normal
+	if config.Urgent {
+		priority = driver.Urgent
+	}
 	for _, stream := range []struct {
 		name string
 		into **driver.Stream
 	}{{"upload", &s.up}, {"compute", &s.compute}, {"aside up", &s.aside[0]}, {"aside down", &s.aside[1]}} {
-		if *stream.into, err = d.NewStream(stream.name, driver.Normal); err != nil {
+		if *stream.into, err = d.NewStream(stream.name, priority); err != nil {
 			return err
 		}
 	}

@@ -31,6 +31,7 @@ type device struct {
 	node    int         // that it stands on, -1 where it is none
 	api     *driver.API // of a GPU; nil of the CPU
 	bus     string      // where NVML finds it; empty of the CPU
+	urgent  *device     // a part of the same device for urgent proofs, with streams that go first; nil where none is kept
 }
 
 func (d *device) Name() string { return d.name }
@@ -190,32 +191,49 @@ func pinnedBytes(config *Config, limits host.Limits, gpus int) int64 {
 }
 
 // openGPU opens the device of a choice, one of several GPUs.
-func openGPU(config *Config, limits host.Limits, gpus int, api *driver.API, images [][]byte, choice *cuda.Choice) (*device, error) {
-	backend, err := cuda.Open(cuda.Config{
+func openGPU(config *Config, limits host.Limits, gpus int, api *driver.API, images [][]byte, choice *cuda.Choice) (d *device, err error) {
+	info := choice.Devices[choice.Index]
+	c := cuda.Config{
 		API: api, Images: images, Index: choice.Index, MemoryBytes: config.DeviceBytes, HostBytes: pinnedBytes(config, limits, gpus),
-		Threads: limits.Threads, Log: config.Log,
-	})
+		UrgentBytes: config.UrgentBytes, Threads: limits.Threads, Log: config.Log,
+	}
+	backend, err := cuda.Open(c)
 	if err != nil {
 		return nil, err
 	}
-	d := &device{
-		name: backend.Name(), backend: backend, close: backend, bytes: backend.MemoryBytes(), level: "info",
-		api: api, bus: choice.Devices[choice.Index].PCIBusID,
+	d = &device{name: backend.Name(), backend: backend, close: backend, bytes: backend.MemoryBytes(), level: "info", api: api, bus: info.PCIBusID}
+	d.node = host.ThisMachine().DeviceNode(info.PCIBusID)
+	if bytes := backend.UrgentBytes(); bytes > 0 {
+		c.MemoryBytes, c.UrgentBytes, c.HostBytes, c.Urgent = bytes, -1, 0, true
+		beside, err := cuda.Open(c)
+		if err != nil {
+			return nil, errors.Join(err, backend.Close())
+		}
+		d.urgent = &device{name: beside.Name(), backend: beside, close: beside, bytes: beside.MemoryBytes(), api: api, bus: d.bus, node: d.node}
 	}
-	d.node = host.ThisMachine().DeviceNode(choice.Devices[choice.Index].PCIBusID)
 	if release := driverRelease(); release != "" {
 		d.why += ", driver " + release
 	}
 	if others := choice.Reasons(); others != "" {
 		d.why += "; " + others
 	}
-	d.why += "; " + choice.Devices[choice.Index].String()
+	d.why += "; " + info.String()
 	return d, nil
+}
+
+// urgentOf are the parts of devices that are kept for urgent proofs.
+func urgentOf(devices []*device) (all []*device) {
+	for _, d := range devices {
+		if d.urgent != nil {
+			all = append(all, d.urgent)
+		}
+	}
+	return all
 }
 
 // closeDevices gives devices back.
 func closeDevices(devices []*device) (err error) {
-	for _, d := range devices {
+	for _, d := range append(urgentOf(devices), devices...) {
 		if d.close != nil {
 			err = errors.Join(err, d.close.Close())
 		}

@@ -28,6 +28,9 @@ type Config struct {
 	// job's partitions, "cuda:all" for all that can be used; "auto" or empty: the GPU with most memory, else the CPU.
 	Device      string
 	DeviceBytes int64 // memory budget of each device; 0: what is free at the start, less some headroom
+	// UrgentBytes is the part of each GPU's memory that is kept for proofs of the highest class, which then start beside what runs; 0: 1 GiB of
+	// a budget of 20 GiB or more, else none; negative: none.
+	UrgentBytes int64
 	// QueueBytes is the part of the host memory that holds the requests of submitted jobs; 0: there is none, and nothing can be
 	// submitted. DefaultQueue is a 32nd, at most 512 MiB.
 	QueueBytes int64
@@ -158,6 +161,10 @@ func Open(config Config) (e *Engine, err error) {
 	for _, d := range devices {
 		deviceBytes += d.bytes
 		slots = append(slots, d)
+		if d.urgent != nil {
+			deviceBytes += d.urgent.bytes
+			slots = append(slots, d.urgent)
+		}
 	}
 	e = &Engine{
 		config:   config,

@@ -256,3 +256,46 @@ func TestGPUs_ByValue(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Goal: a proof of the highest class has a part of the GPU to itself, beside a job that holds the rest of it; others do not go there, and
+// one that does not fit there goes where all do.
+func TestSubmit_Urgent(t *testing.T) {
+	api, images, _ := kerneltest.Machine(t, 7)
+	c := loadTiny(t, "tiny-16")
+	wrap, inside, letGo := held("quotient")
+	e := open(t, Config{Device: "cuda", gpus: onMachine(api, images), QueueBytes: 1 << 20, UrgentBytes: 64 << 20}, wrap)
+	if e.devices[0].urgent == nil {
+		t.Fatal("no part of the device is kept")
+	}
+	low := mustSubmit(t, e, c.request(1), "low")
+	<-inside
+	high, err := submitTiny(t.Context(), e, c.request(1), 1000, SubmitOptions{ID: "high", Class: ClassWinning})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := waited(t, high)
+	if err != nil || !bytes.Equal(result.Proof, c.proof) {
+		t.Errorf("urgent: %v", err)
+	}
+	if low.Progress().State != JobRunning {
+		t.Error("the other job did not hold the device meanwhile")
+	}
+	letGo()
+	if result, err := waited(t, low); err != nil || !bytes.Equal(result.Proof, c.proof) {
+		t.Errorf("beside it: %v", err)
+	}
+	for _, entry := range e.Timeline() {
+		urgent := strings.HasSuffix(entry.Device, "(urgent)")
+		if entry.Stage == "msm_h" && urgent != (entry.Name == "high" || entry.Job == 2) {
+			t.Errorf("job %d (%s) ran on %q", entry.Job, entry.Name, entry.Device)
+		}
+	}
+	small := open(t, Config{Device: "cuda", gpus: onMachine(api, images), QueueBytes: 1 << 20, UrgentBytes: 4 << 20}, nil)
+	high, err = submitTiny(t.Context(), small, c.request(1), 1000, SubmitOptions{Class: ClassWinning})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result, err := waited(t, high); err != nil || !bytes.Equal(result.Proof, c.proof) || strings.Contains(small.Timeline()[len(small.Timeline())-1].Device, "urgent") {
+		t.Errorf("too large for the part that is kept: %v", err)
+	}
+}

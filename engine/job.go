@@ -68,9 +68,10 @@ func checkScalars(op string, partitions int, r, s []fr.Element) error {
 type proof struct {
 	*Engine
 	op       string
-	job      *Job   // that was submitted; nil for a call
-	drop     func() // lets go of what the prepare stages made, to begin again; nil where that is nothing but work
-	work     *work  // nil until the last prepare stage has made it
+	job      *Job      // that was submitted; nil for a call
+	drop     func()    // lets go of what the prepare stages made, to begin again; nil where that is nothing but work
+	work     *work     // nil until the last prepare stage has made it
+	on       []*device // that the plan is for
 	out      []byte
 	points   []groth16.Proof
 	progress func(Progress)
@@ -126,7 +127,7 @@ func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (_ *
 		Plan: p.plan,
 		Begin: func(share, first, count int) (sched.Batch, error) {
 			p.admitted()
-			b, err := p.begin(p.devices[share], first, count)
+			b, err := p.begin(p.on[share], first, count)
 			if err != nil {
 				return nil, err
 			}
@@ -162,7 +163,17 @@ func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (_ *
 
 // plan asks each device's backend what partitions take. Beside them stand the circuit's inputs, and before the first
 // partition whatever the check takes, which is smaller than any backend's plan but need not be.
-func (p *proof) plan() (sched.Plan, error) { return p.planOn(p.devices) }
+// A job of the highest class goes to the memory that is kept for it, where it fits there.
+func (p *proof) plan() (sched.Plan, error) {
+	if urgent := urgentOf(p.devices); p.tallied.class == ClassWinning && len(urgent) > 0 {
+		if plan, err := p.planOn(urgent); err == nil {
+			p.on = urgent
+			return plan, nil
+		}
+	}
+	p.on = p.devices
+	return p.planOn(p.on)
+}
 
 // planOn is plan for some of the devices.
 func (p *proof) planOn(devices []*device) (plan sched.Plan, err error) {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/status"
 )
 
 // form is choices of a plan, in place of those that a device with plenty of memory gets.
@@ -107,5 +110,125 @@ func TestProve_Plans(t *testing.T) {
 			t.Errorf("%s: %d bytes of host memory pinned, %d before", name, used, before)
 		}
 		settled(t, b)
+	}
+}
+
+// streaming is a machine with kernels that do nothing, where everything comes up in pieces.
+func streaming(t *testing.T, count int) (*faultCase, *Backend) {
+	t.Helper()
+	c := &faultCase{images: [][]byte{{1}}, v: loadTiny(t, "tiny-64", true)}
+	c.renew(t)
+	b, err := c.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f := form{roots: compactRoots, vectors: 2, count: count, slot: 64 * 192}
+	if err := f.plan(b, c.v); err != nil {
+		t.Fatal(err)
+	}
+	return c, b
+}
+
+// begin starts a batch of equal partitions.
+func begin(t *testing.T, c *faultCase, b *Backend, count int) groth16.Batch {
+	t.Helper()
+	plan, err := b.Plan(c.v.program, count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arena, err := host.NewArena(plan.HostBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { arena.Close() })
+	batch, err := b.Begin(c.v.program, count, count, c.v.fixed, c.v.srs, arena)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return batch
+}
+
+// Goal: a batch ends soon, wherever it stands, while points come up, and leaves nothing. Method: close it before each of its stages, cancelled and
+// not.
+func TestStream_Ends(t *testing.T) {
+	c, b := streaming(t, 2)
+	for last := 0; ; last++ {
+		batch := begin(t, c, b, 2)
+		stages := batch.Stages()
+		ctx, cancel := context.WithCancel(t.Context())
+		for i, stage := range stages {
+			if i == last {
+				if last%2 == 1 {
+					cancel()
+					if err := stage.Run(ctx); status.KindOf(err) != status.Cancelled {
+						t.Errorf("cancelled before %s: %v", stage.Name, err)
+					}
+				}
+				break
+			}
+			if err := stage.Run(ctx); err != nil {
+				t.Fatalf("%s: %v", stage.Name, err)
+			}
+		}
+		batch.Close()
+		cancel()
+		settled(t, b)
+		if last >= len(stages) {
+			break
+		}
+	}
+}
+
+// Goal: batches that share slots feed one after the other. Method: the second one asks for its turn while the first, which has a piece in each
+// slot, computes; it goes on when the first one ends, and not before.
+func TestStream_Turns(t *testing.T) {
+	c, b := streaming(t, 1)
+	first, second := begin(t, c, b, 1), begin(t, c, b, 1)
+	defer second.Close()
+	stages := second.Stages()
+	for _, stage := range first.Stages() {
+		if err := stage.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if stage.Name == "quotient" {
+			break
+		}
+	}
+	done := make(chan error, 1)
+	at := make(chan string, len(stages))
+	go func() {
+		var err error
+		defer func() { done <- err }()
+		defer status.Recover("test", &err)
+		for _, stage := range stages {
+			at <- stage.Name
+			if err = stage.Run(t.Context()); err != nil {
+				return
+			}
+		}
+	}()
+	for name := range at {
+		if name == "evaluate" {
+			break
+		}
+	}
+	select {
+	case name := <-at:
+		t.Errorf("%s began beside another batch that feeds", name)
+	case err := <-done:
+		t.Fatalf("%v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	first.Close()
+	if err := <-done; err != nil {
+		t.Errorf("behind the first: %v", err)
+	}
+	if _, err := second.Sums(0); err != nil {
+		t.Error(err)
 	}
 }

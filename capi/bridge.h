@@ -16,6 +16,7 @@ typedef const char *sealc2_in_text;
 typedef const uint8_t *sealc2_in_bytes;
 typedef const sealc2_config *sealc2_in_config;
 typedef const sealc2_prove_request *sealc2_in_prove;
+typedef const sealc2_submit_options *sealc2_in_submit;
 typedef const sealc2_verify_request *sealc2_in_verify;
 typedef const sealc2_assignments_request *sealc2_in_assignments;
 typedef const sealc2_c1_request *sealc2_in_c1;

@@ -67,7 +67,7 @@ func TestScalars(t *testing.T) {
 }
 
 func TestJobs(t *testing.T) {
-	first, second := addJob(), addJob()
+	first, second := addJob(nil), addJob(nil)
 	if first == 0 || first == second {
 		t.Fatalf("handles %d and %d", first, second)
 	}

@@ -21,10 +21,11 @@ type session struct {
 	stages []engine.StageTime // of the proof that finished last
 }
 
-// job is a name under which running work can be cancelled.
+// job is a name under which running work can be cancelled, or a submitted proof.
 type job struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	submitted *engine.Job // nil for a name
 }
 
 // handles is the one global of the library: what its numbers stand for. Numbers are not used twice.
@@ -164,8 +165,8 @@ func closeAll(op string) error {
 	return first
 }
 
-func addJob() uint64 {
-	j := &job{}
+func addJob(submitted *engine.Job) uint64 {
+	j := &job{submitted: submitted}
 	j.ctx, j.cancel = context.WithCancelCause(context.Background())
 	handles.mu.Lock()
 	defer handles.mu.Unlock()
@@ -184,12 +185,28 @@ func findJob(op string, handle uint64) (*job, error) {
 	return j, nil
 }
 
-// jobOf is findJob for calls that need no job: their handle is 0, and the job nil.
+// jobOf is findJob for calls that need no job: their handle is 0, and the job nil. A submitted one has its own work.
 func jobOf(op string, handle uint64) (*job, error) {
 	if handle == 0 {
 		return nil, nil
 	}
-	return findJob(op, handle)
+	j, err := findJob(op, handle)
+	if err == nil && j.submitted != nil {
+		return nil, status.New(status.Caller, op, "job", "one from sealc2_job_open", "a submitted one")
+	}
+	return j, err
+}
+
+// submittedOf is findJob for calls about a submitted proof.
+func submittedOf(op string, handle uint64) (*engine.Job, error) {
+	j, err := findJob(op, handle)
+	if err != nil {
+		return nil, err
+	}
+	if j.submitted == nil {
+		return nil, status.New(status.Caller, op, "job", "one from sealc2_submit", "one from sealc2_job_open")
+	}
+	return j.submitted, nil
 }
 
 func removeJob(op string, handle uint64) error {

@@ -52,6 +52,47 @@ sealc2_status sealc2_prove_assignments(sealc2_engine engine, const sealc2_assign
     enter(1, sealc2go_prove_assignments(engine, request, proof, proof_cap, proof_len, err));
 }
 
+sealc2_status sealc2_submit(sealc2_engine engine, const sealc2_prove_request *request, const sealc2_submit_options *options,
+                            sealc2_job *job, sealc2_error *err) {
+    enter(1, sealc2go_submit(engine, request, options, job, err));
+}
+
+sealc2_status sealc2_wait(sealc2_job job, uint64_t timeout_ms, uint8_t *proof, size_t proof_cap, size_t *proof_len,
+                          sealc2_error *err) {
+    enter(1, sealc2go_wait(job, timeout_ms, proof, proof_cap, proof_len, err));
+}
+
+sealc2_status sealc2_job_progress(sealc2_job job, sealc2_job_info *info, sealc2_error *err) {
+    enter(1, sealc2go_job_progress(job, info, err));
+}
+
+sealc2_status sealc2_requirements(sealc2_engine engine, const char *shape, const char *device, sealc2_needs *needs,
+                                  sealc2_error *err) {
+    enter(1, sealc2go_requirements(engine, shape, device, needs, err));
+}
+
+sealc2_status sealc2_preload(sealc2_engine engine, const char *shape, const char *params_dir, uint32_t dev_params,
+                             sealc2_job job, sealc2_error *err) {
+    enter(1, sealc2go_preload(engine, shape, params_dir, dev_params, job, err));
+}
+
+sealc2_status sealc2_evict(sealc2_engine engine, const char *shape, const char *params_dir, sealc2_error *err) {
+    enter(1, sealc2go_evict(engine, shape, params_dir, err));
+}
+
+sealc2_status sealc2_idle_release(sealc2_engine engine, sealc2_error *err) {
+    enter(1, sealc2go_idle_release(engine, err));
+}
+
+sealc2_status sealc2_metrics(sealc2_engine engine, char *text, size_t text_cap, size_t *text_len, sealc2_error *err) {
+    enter(1, sealc2go_metrics(engine, text, text_cap, text_len, err));
+}
+
+sealc2_status sealc2_timeline(sealc2_engine engine, uint32_t format, char *text, size_t text_cap, size_t *text_len,
+                              sealc2_error *err) {
+    enter(1, sealc2go_timeline(engine, format, text, text_cap, text_len, err));
+}
+
 sealc2_status sealc2_read_c1(sealc2_engine engine, const sealc2_c1_request *request, sealc2_c1_info *info,
                              uint8_t *inputs, size_t inputs_cap, sealc2_error *err) {
     enter(1, sealc2go_read_c1(engine, request, info, inputs, inputs_cap, err));

@@ -31,25 +31,36 @@ func sealc2go_open(config C.sealc2_in_config, handle *C.sealc2_engine, failure *
 			return err
 		}
 		*handle = 0
-		opened := engine.Config{Threads: host.ThreadCap(environment(host.EnvThreads)), Device: environment(deviceEnv), Log: logLine}
+		opened := engine.Config{Threads: host.ThreadCap(environment(host.EnvThreads)), Device: environment(deviceEnv), QueueBytes: engine.DefaultQueue, Log: logLine}
 		if config != nil {
-			if err := checkStruct(op, "config", unsafe.Pointer(config), unsafe.Sizeof(*config)); err != nil {
+			given, err := readStruct[C.sealc2_config](op, "config", unsafe.Pointer(config), unsafe.Offsetof(config.device_bytes))
+			if err != nil {
 				return err
 			}
-			if config.threads > maxThreads {
+			if given.threads > maxThreads {
 				return status.New(status.Caller, op, "config.threads", fmt.Sprintf("at most %d", maxThreads),
-					fmt.Sprint(uint64(config.threads)))
+					fmt.Sprint(uint64(given.threads)))
 			}
-			if config.host_bytes > 1<<62 {
-				return status.New(status.Caller, op, "config.host_bytes", "at most 2^62",
-					fmt.Sprint(uint64(config.host_bytes)))
+			for _, v := range []struct {
+				name  string
+				bytes C.uint64_t
+				to    *int64
+			}{
+				{"host_bytes", given.host_bytes, &opened.HostBytes}, {"device_bytes", given.device_bytes, &opened.DeviceBytes},
+				{"queue_bytes", given.queue_bytes, &opened.QueueBytes},
+			} {
+				if v.bytes > 1<<62 {
+					return status.New(status.Caller, op, "config."+v.name, "at most 2^62", fmt.Sprint(uint64(v.bytes)))
+				}
+				if v.bytes != 0 {
+					*v.to = int64(v.bytes)
+				}
 			}
-			if config.threads != 0 {
-				opened.Threads = int(config.threads)
+			if given.threads != 0 {
+				opened.Threads = int(given.threads)
 			}
-			opened.HostBytes = int64(config.host_bytes)
-			if config.device != nil {
-				opened.Device = C.GoString(config.device)
+			if given.device != nil {
+				opened.Device = C.GoString(given.device)
 			}
 		}
 		s, err := newSession(opened)
@@ -80,7 +91,7 @@ func sealc2go_job_open(handle *C.sealc2_job, failure *C.sealc2_error) C.int32_t 
 		if err := null(op, "job", handle == nil); err != nil {
 			return err
 		}
-		*handle = C.sealc2_job(addJob())
+		*handle = C.sealc2_job(addJob(nil))
 		return nil
 	})
 }
@@ -92,6 +103,10 @@ func sealc2go_cancel(handle C.sealc2_job, failure *C.sealc2_error) C.int32_t {
 		j, err := findJob(op, uint64(handle))
 		if err != nil {
 			return err
+		}
+		if j.submitted != nil {
+			j.submitted.Cancel()
+			return nil
 		}
 		j.cancel(status.New(status.Cancelled, "sealc2_prove", "", "", "cancelled by sealc2_cancel"))
 		return nil

@@ -122,6 +122,20 @@ func checkStruct(op, name string, data unsafe.Pointer, want uintptr) error {
 	return nil
 }
 
+// readStruct copies a struct that callers of an earlier version may give without its last fields, which then are zero. least is the
+// size that it had in the first version.
+func readStruct[T any](op, name string, data unsafe.Pointer, least uintptr) (value T, err error) {
+	want := unsafe.Sizeof(value)
+	if data != nil {
+		want = max(least, min(want, uintptr(*(*C.size_t)(data))))
+	}
+	if err := checkStruct(op, name, data, want); err != nil {
+		return value, err
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&value)), unsafe.Sizeof(value)), unsafe.Slice((*byte)(data), want))
+	return value, nil
+}
+
 // null refuses a missing out pointer.
 func null(op, name string, missing bool) error {
 	if missing {

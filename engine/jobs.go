@@ -52,6 +52,8 @@ type SubmitOptions struct {
 	Class Class
 	// Deadline is when the proof is of no use any more: the job is cancelled then. In its class the earlier one goes first. Zero: none.
 	Deadline time.Time
+	// Room is how long Submit waits for room in the queue; 0: until its ctx ends.
+	Room time.Duration
 }
 
 // JobState is how far a job is.
@@ -124,13 +126,13 @@ func newJobs(queueBytes int64) *jobs {
 // Submit queues a sector to be proved, and returns when its request is copied: nothing of it is borrowed any longer, but for its
 // callbacks, which come from a goroutine of the job's. What can be told beforehand is told now: a C1 output whose statement is malformed
 // or of another sector, and a proof that the budget can never hold, with both numbers. For that the first job of a shape records its
-// circuit, a second or two at 32 GiB. Where Config.QueueBytes are taken it waits until jobs ahead are admitted, or ctx ends.
+// circuit, a second or two at 32 GiB. Where Config.QueueBytes are taken it waits until jobs ahead are admitted, as long as the options say, or until ctx ends.
 //
 // A job that is under way, or done, under the same ID: with the same content it is that one which is returned, whatever the other
 // options are; with other content it is an error. The name of one that failed or was cancelled can be used again.
 //
 // Errors: Caller (no C1, a bad ID, an ID of other content, a closed engine, one without a queue), Input, Unsupported, NoMemory, Timeout
-// (the queue had no room until ctx's deadline), Cancelled.
+// (the queue had no room in time), Cancelled.
 func (e *Engine) Submit(ctx context.Context, request *ProveRequest, options SubmitOptions) (j *Job, err error) {
 	const op = "engine.Submit"
 	defer status.Recover(op, &err)
@@ -205,11 +207,14 @@ func (e *Engine) submit(ctx context.Context, op string, bytes int64, digest [sha
 		defer status.Recover(op, &err)
 		// Also a Cancel of the job ends the wait.
 		waiting, cancel := context.WithCancel(ctx)
+		if options.Room > 0 {
+			waiting, cancel = context.WithTimeout(ctx, options.Room)
+		}
 		defer cancel()
 		defer context.AfterFunc(j.ctx, cancel)()
 		queued, err := e.jobs.queue.Reserve(waiting, host.Needs{HostBytes: size})
 		if err != nil {
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			if errors.Is(waiting.Err(), context.DeadlineExceeded) {
 				return nil, status.Wrap(status.Timeout, op, fmt.Sprintf("room for %d bytes in the queue", size), err)
 			}
 			return nil, status.Wrap(status.Cancelled, op, "", err)

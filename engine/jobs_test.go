@@ -70,6 +70,7 @@ func TestSubmit(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-inside
+	until(t, "it is told of what ran before", func() bool { return j.Progress().Last.Stage == "evaluate" })
 	p := j.Progress()
 	if p.ID != "porep-1000-1" || p.State != JobRunning || p.Class != ClassWindow || p.Partitions != 2 || p.Last.Stage != "evaluate" || p.Last.Done <= 0 || p.Began.Before(p.Submitted) {
 		t.Errorf("under way: %+v", p)
@@ -242,8 +243,13 @@ func TestSubmit_Queue(t *testing.T) {
 	<-parsing
 	soon, cancel := context.WithTimeout(never, 5*time.Millisecond)
 	defer cancel()
-	if _, err := submitTiny(soon, e, c.request(1), 60_000, SubmitOptions{ID: "no room"}); status.KindOf(err) != status.Timeout || !strings.Contains(err.Error(), "room for 60032 bytes in the queue") {
-		t.Errorf("no room in time: %v", err)
+	for _, how := range []struct {
+		ctx  context.Context
+		room time.Duration
+	}{{soon, 0}, {never, time.Millisecond}} {
+		if _, err := submitTiny(how.ctx, e, c.request(1), 60_000, SubmitOptions{ID: "no room", Room: how.room}); status.KindOf(err) != status.Timeout || !strings.Contains(err.Error(), "room for 60032 bytes in the queue") {
+			t.Errorf("no room in time: %v", err)
+		}
 	}
 	waiting := make(chan error, 1)
 	go func() {

@@ -18,7 +18,9 @@
  *  FIL_PROOFS_VERIFY_PRODUCTION_PARAMS   1: hash each parameter file against the manifest, once a process
  *  SEALC2_ALLOW_DEV_PARAMS               1: accept development parameters, which prove nothing to anyone
  *  RAYON_NUM_THREADS                     CPU threads of an engine; unset or 0: the affinity mask and cgroup
- *  RUST_LOG                              error, warn, info or debug: log lines on stderr; unset: none
+ *  SEALC2_DEVICE                         device of an engine whose config names none: "cpu", "cuda", "auto", ...
+ *  RUST_LOG                              log lines on stderr, from a level on: error, warn, info or debug, also by target,
+ *                                        "sealc2=debug,warn"; the one at the latest call counts; unset: none
  */
 #ifndef SEALC2_H
 #define SEALC2_H
@@ -36,6 +38,12 @@ extern "C" {
 /* Bytes of one partition's proof: A (48), B (96), C (48), compressed. */
 #define SEALC2_PROOF_BYTES 192
 
+/* Room for a submitted job's id, with the NUL. */
+#define SEALC2_JOB_ID_BYTES 128
+
+/* A wait without an end. */
+#define SEALC2_FOREVER UINT64_MAX
+
 /* Whose fault a failure is, and so what can be done about it. */
 typedef enum sealc2_status {
     SEALC2_OK = 0,
@@ -46,7 +54,7 @@ typedef enum sealc2_status {
     SEALC2_UNSUPPORTED = 5, /* well-formed, but nothing that this version does */
     SEALC2_NO_DEVICE = 6,   /* the device asked for cannot be used */
     SEALC2_NO_MEMORY = 7,   /* the budget can never hold what is needed */
-    SEALC2_CANCELLED = 8,   /* by sealc2_cancel, a callback, sealc2_close or sealc2_shutdown */
+    SEALC2_CANCELLED = 8,   /* by sealc2_cancel, a callback, a deadline, sealc2_close or sealc2_shutdown */
     SEALC2_TIMEOUT = 9,     /* a wait ended before the result was there */
     SEALC2_SELF_CHECK = 10, /* a finished proof failed verification: parameters or hardware */
     SEALC2_FORKED = 11,     /* called in a child after fork without exec */
@@ -54,7 +62,7 @@ typedef enum sealc2_status {
 } sealc2_status;
 
 typedef uint64_t sealc2_engine; /* an open engine */
-typedef uint64_t sealc2_job;    /* names one piece of work, so that another thread can cancel it */
+typedef uint64_t sealc2_job;    /* names one piece of work: to cancel it, and where it was submitted to wait for it */
 
 /* A part of an error's text. It counts in the whole text, so a part may lie behind the end of one that was cut. */
 typedef struct sealc2_span {
@@ -76,13 +84,16 @@ typedef struct sealc2_error {
     sealc2_span got;   /* out: what was found */
 } sealc2_error;
 
-/* Limits of an engine, fixed for its life. */
+/* Limits of an engine, fixed for its life. A size that ends before device_bytes is accepted. */
 typedef struct sealc2_config {
     size_t size;         /* sizeof(sealc2_config) */
     uint64_t threads;    /* CPU threads; 0: RAYON_NUM_THREADS, then the affinity mask and cgroup limit */
     uint64_t host_bytes; /* host memory; 0: the cgroup limit or the machine's memory */
-    const char *device;  /* "cpu"; "cuda": the GPU with most memory; "cuda:1": that of a number; "auto": a GPU where one can
-                            be used, else the CPU; NULL: SEALC2_DEVICE, then "auto" */
+    const char *device;  /* "cpu"; "cuda": the GPU with most memory; "cuda:1": that of a number; "cuda:0,2", "cuda:all": several,
+                            which share each job; "auto": a GPU where one can be used, else the CPU; NULL: SEALC2_DEVICE, then
+                            "auto" */
+    uint64_t device_bytes; /* memory of each GPU; 0: what is free at the start, less some headroom */
+    uint64_t queue_bytes;  /* part of the host memory for the requests of submitted jobs; 0: a 32nd, at most 512 MiB */
 } sealc2_config;
 
 /* Whether development parameters, keys that are not in the public manifest, are accepted. */
@@ -146,6 +157,73 @@ typedef struct sealc2_assignments_request {
     void *user;                /* handed to it */
     uint32_t dev_params;       /* a sealc2_dev_params */
 } sealc2_assignments_request;
+
+/* How urgent a submitted job is. One of a higher class goes before those of lower ones. */
+typedef enum sealc2_class {
+    SEALC2_CLASS_POREP = 0, /* a sector's seal */
+    SEALC2_CLASS_SNAP = 1,
+    SEALC2_CLASS_WINDOW_POST = 2,
+    SEALC2_CLASS_WINNING_POST = 3
+} sealc2_class;
+
+/* How a submitted job is to be treated. */
+typedef struct sealc2_submit_options {
+    size_t size;          /* sizeof(sealc2_submit_options) */
+    const char *id;       /* its name in the engine: UTF-8 without control characters, at most 127 bytes; NULL or empty: one is made */
+    uint32_t priority;    /* a sealc2_class */
+    uint32_t reserved;    /* 0 */
+    uint64_t deadline_ms; /* from now on; the job is cancelled then; 0: none */
+    uint64_t room_ms;     /* how long the call waits for room in the queue; 0: not at all; or SEALC2_FOREVER */
+} sealc2_submit_options;
+
+/* How far a submitted job is. */
+typedef enum sealc2_job_state {
+    SEALC2_JOB_QUEUED = 0,  /* nothing of it has run */
+    SEALC2_JOB_RUNNING = 1, /* being parsed, admitted or proved */
+    SEALC2_JOB_DONE = 2,    /* its proof is there */
+    SEALC2_JOB_FAILED = 3,
+    SEALC2_JOB_CANCELLED = 4
+} sealc2_job_state;
+
+/* A submitted job at one moment. */
+typedef struct sealc2_job_info {
+    size_t size;                  /* in: sizeof(sealc2_job_info) */
+    char id[SEALC2_JOB_ID_BYTES]; /* NUL-terminated */
+    uint32_t state;               /* a sealc2_job_state */
+    uint32_t priority;            /* a sealc2_class */
+    uint32_t partitions;          /* 0: not known yet */
+    uint32_t delivered;           /* partitions whose proofs are there */
+    int32_t partition;            /* of the stage that ended last; -1: of the whole job */
+    int32_t status;               /* a sealc2_status: what it ended with; SEALC2_OK until then */
+    char stage[24];               /* that ended last, NUL-terminated; empty before the first */
+    double done;                  /* share of the whole job, 0 to 1 */
+    uint64_t queued_ns;           /* from sealc2_submit to its first stage, or until now */
+    uint64_t running_ns;          /* from there to its end, or until now */
+} sealc2_job_info;
+
+/* What a proof takes, by the plans of its devices. */
+typedef struct sealc2_needs {
+    size_t size;           /* in: sizeof(sealc2_needs) */
+    uint32_t partitions;
+    uint32_t threads;      /* CPU threads that a stage keeps busy */
+    uint64_t host_bytes;   /* reserved for the whole job; the C1 output's own size comes on top */
+    uint64_t device_bytes; /* on all devices, shared_bytes among it */
+    uint64_t shared_bytes; /* device memory that jobs of one plan have together: parameters, and what they compute in */
+    uint64_t host_limit;   /* the engine's budget, into which all this must fit */
+    uint64_t device_limit;
+    uint32_t batch;        /* partitions that the first device proves together, */
+    uint32_t ahead;        /*   and batches that it has under way at once */
+    uint32_t devices;      /* that share the job */
+    uint32_t threads_limit;
+} sealc2_needs;
+
+/* In what form sealc2_timeline writes. */
+typedef enum sealc2_timeline_format {
+    SEALC2_TIMELINE_TEXT = 0,  /* cuzk's: "TIMELINE,<ms>,<event>,<job>,<detail>" a line, events SYNTH_START, SYNTH_END, GPU_QUEUE,
+                                  GPU_PICKUP, GPU_START, GPU_END */
+    SEALC2_TIMELINE_JSON = 1,  /* an object a line and stage */
+    SEALC2_TIMELINE_CHROME = 2 /* one document for chrome://tracing or Perfetto */
+} sealc2_timeline_format;
 
 /* A C1 output to look at. */
 typedef struct sealc2_c1_request {
@@ -246,12 +324,14 @@ sealc2_status sealc2_close(sealc2_engine engine, sealc2_error *err);
 sealc2_status sealc2_job_open(sealc2_job *job, sealc2_error *err);
 
 /* Cancels a job. The sealc2_prove that runs it returns SEALC2_CANCELLED soon, after the stage at hand;
- * one that has not begun returns it at once. A job stays cancelled.
+ * one that has not begun returns it at once. A job stays cancelled. A submitted one ends likewise, for all who wait for it;
+ * one that has ended stays as it is.
  * errors   CALLER (unknown handle), FORKED
  * threads  any, does not block, also from a callback */
 sealc2_status sealc2_cancel(sealc2_job job, sealc2_error *err);
 
-/* Forgets a job. A call that runs it goes on, and can no longer be cancelled by the handle.
+/* Forgets a job. A call that runs it goes on, and can no longer be cancelled by the handle. So does a submitted one, and its
+ * result stays under its id.
  * errors   CALLER (unknown handle), FORKED
  * threads  any */
 sealc2_status sealc2_job_close(sealc2_job job, sealc2_error *err);
@@ -276,6 +356,75 @@ sealc2_status sealc2_prove(sealc2_engine engine, const sealc2_prove_request *req
  * threads  any, blocks; as sealc2_prove */
 sealc2_status sealc2_prove_assignments(sealc2_engine engine, const sealc2_assignments_request *request, uint8_t *proof,
                                        size_t proof_cap, size_t *proof_len, sealc2_error *err);
+
+/* Submits a sector to be proved, and returns when its request is copied. What can be told beforehand is told now: a C1 output
+ * whose statement is malformed or of another sector, and a proof that the budget can never hold, with both numbers. The
+ * first job of a sector size records its circuit: a second or two at 32 GiB. A job that is under way or done under the same id:
+ * with the same content the handle is one more of that job, with other content it is SEALC2_CALLER. The id of a job that
+ * failed or was cancelled can be used again. The last 1024 jobs that ended are remembered, longest those that nobody waited for.
+ * in       request: as for sealc2_prove, with job 0 and without callbacks; options: NULL for none
+ * out      *job, to be closed by sealc2_job_close
+ * errors   CALLER, INPUT, UNSUPPORTED, NO_MEMORY, TIMEOUT (no room in the queue), CANCELLED, FORKED, INTERNAL
+ * threads  any; blocks for the copy, for room_ms, and for the circuit */
+sealc2_status sealc2_submit(sealc2_engine engine, const sealc2_prove_request *request, const sealc2_submit_options *options,
+                            sealc2_job *job, sealc2_error *err);
+
+/* Waits for a submitted job, and copies its proof out: any number of times, also after sealc2_close.
+ * in       job: from sealc2_submit; timeout_ms: 0 asks only; SEALC2_FOREVER
+ * out      proof[proof_cap], caller's; *proof_len = SEALC2_PROOF_BYTES a partition, in partition order, also set when proof_cap is
+ *          too small, which is SEALC2_CALLER; proof_len may be NULL
+ * errors   what the job ended with, as sealc2_prove; TIMEOUT: it has not ended and goes on; CALLER
+ * threads  any, blocks */
+sealc2_status sealc2_wait(sealc2_job job, uint64_t timeout_ms, uint8_t *proof, size_t proof_cap, size_t *proof_len,
+                          sealc2_error *err);
+
+/* Tells how far a submitted job is.
+ * out      *info
+ * errors   CALLER, FORKED
+ * threads  any */
+sealc2_status sealc2_job_progress(sealc2_job job, sealc2_job_info *info, sealc2_error *err);
+
+/* Tells what a proof of a sector size takes. The first call for a size records its circuit: a second or two at 32 GiB.
+ * in       shape: "2KiB", ..., "64GiB"; device: one of the engine's, as "cpu" or "cuda:0"; NULL: all of them together
+ * out      *needs, also with NO_MEMORY if a device has a plan that the budget does not hold
+ * errors   CALLER, NO_MEMORY with both numbers where it can never fit, FORKED, INTERNAL
+ * threads  any */
+sealc2_status sealc2_requirements(sealc2_engine engine, const char *shape, const char *device, sealc2_needs *needs,
+                                  sealc2_error *err);
+
+/* Loads what proofs of a sector size need before the first of them: circuit, key, and the points onto devices that keep them.
+ * in       params_dir, dev_params: as in sealc2_prove_request; job: from sealc2_job_open, to be cancelled by, or 0
+ * errors   CALLER, PARAMS, NO_DEVICE, NO_MEMORY, CANCELLED, FORKED, INTERNAL
+ * threads  any, blocks: as long as the file takes to read */
+sealc2_status sealc2_preload(sealc2_engine engine, const char *shape, const char *params_dir, uint32_t dev_params,
+                             sealc2_job job, sealc2_error *err);
+
+/* Gives back what is kept of a sector size's parameters and is not in use, on devices too. The next proof loads it again.
+ * in       params_dir: as in sealc2_prove_request
+ * errors   CALLER, PARAMS (no such files), NO_DEVICE, CANCELLED, FORKED, INTERNAL
+ * threads  any, blocks */
+sealc2_status sealc2_evict(sealc2_engine engine, const char *shape, const char *params_dir, sealc2_error *err);
+
+/* Gives back all device memory and files that no proof uses, for other programs. The next proofs load them again.
+ * errors   CALLER, NO_DEVICE, CANCELLED, FORKED, INTERNAL
+ * threads  any, blocks */
+sealc2_status sealc2_idle_release(sealc2_engine engine, sealc2_error *err);
+
+/* The engine's state in Prometheus's text format: proofs, jobs, stages, busy share, memory, the driver's calls, and what NVML says
+ * of its GPUs.
+ * out      text[text_cap], caller's, NUL-terminated, may be NULL with 0 to ask for the length; *text_len = its bytes without the NUL,
+ *          also set when text_cap is too small, which is SEALC2_CALLER; the next call's text may be longer
+ * errors   CALLER, FORKED
+ * threads  any; no proof waits for it */
+sealc2_status sealc2_metrics(sealc2_engine engine, char *text, size_t text_cap, size_t *text_len, sealc2_error *err);
+
+/* The latest 4096 stages of all jobs. Times are since the engine was opened.
+ * in       format: a sealc2_timeline_format
+ * out      as sealc2_metrics
+ * errors   CALLER, FORKED
+ * threads  any */
+sealc2_status sealc2_timeline(sealc2_engine engine, uint32_t format, char *text, size_t text_cap, size_t *text_len,
+                              sealc2_error *err);
 
 /* Reads a C1 output, and derives the public inputs of its proof from what it claims. Proves nothing.
  * in       request

@@ -65,10 +65,10 @@ func run(t *testing.T, limit time.Duration, env []string, name string, args ...s
 func caseC1() string { return filepath.Join(root, "tests/vectors/c1/porep-2k-a/c1.json") }
 
 func TestHost(t *testing.T) {
-	for _, name := range []string{"version", "null", "sizes", "error-text"} {
+	for _, name := range []string{"version", "null", "sizes", "error-text", "jobs-null"} {
 		t.Run(name, func(t *testing.T) { run(t, 30*time.Second, nil, host, library, name) })
 	}
-	for _, name := range []string{"garbage", "small-stack", "threads", "fork", "setenv", "freed-inputs", "signals", "unload"} {
+	for _, name := range []string{"garbage", "small-stack", "threads", "fork", "setenv", "freed-inputs", "signals", "unload", "jobs"} {
 		t.Run(name, func(t *testing.T) { run(t, time.Minute, nil, host, library, name, caseC1()) })
 	}
 }
@@ -79,6 +79,14 @@ func TestHost_NonInteractive(t *testing.T) {
 
 func TestHost_Cancel(t *testing.T) {
 	run(t, 10*time.Minute, nil, host, library, "cancel", caseC1(), support.Params(t))
+}
+
+func TestHost_Jobs(t *testing.T) {
+	var want struct {
+		R, S, Proofs []string
+	}
+	read(t, filepath.Join(root, "tests/vectors/c1/porep-2k-a/proof.json"), &want)
+	run(t, 20*time.Minute, nil, host, library, "jobs-prove", caseC1(), support.Params(t), want.R[0], want.S[0], want.Proofs[0])
 }
 
 func TestHost_Prove(t *testing.T) {

@@ -26,6 +26,8 @@
 #define FUNCTIONS(F)                                                                                           \
     F(sealc2_version) F(sealc2_status_name) F(sealc2_open) F(sealc2_close) F(sealc2_job_open) F(sealc2_cancel) \
     F(sealc2_job_close) F(sealc2_prove) F(sealc2_verify) F(sealc2_last_stages) F(sealc2_shutdown)              \
+    F(sealc2_submit) F(sealc2_wait) F(sealc2_job_progress) F(sealc2_requirements) F(sealc2_preload)            \
+    F(sealc2_evict) F(sealc2_idle_release) F(sealc2_metrics) F(sealc2_timeline)                                \
     F(seal_commit_phase2) F(verify_seal) F(destroy_seal_commit_phase2_response)                                \
     F(destroy_seal_pre_commit_phase1_response) F(destroy_verify_seal_response)
 
@@ -845,6 +847,8 @@ static void case_unload(const char *path, const char *c1_path) {
     expect("close", lib.sealc2_close(engine, &error_out), SEALC2_OK);
 }
 
+#include "jobs.h"
+
 int main(int argc, char **argv) {
     if (argc < 3) {
         fprintf(stderr, "usage: host LIBRARY CASE [ARGUMENT ...]\n");
@@ -872,6 +876,9 @@ int main(int argc, char **argv) {
     else if (strcmp(name, "cancel") == 0) case_cancel(arg[0], arg[1]);
     else if (strcmp(name, "non-interactive") == 0) case_non_interactive(arg[0]);
     else if (strcmp(name, "prove") == 0) case_prove(arg[0], arg[1], arg[2], arg[3], arg[4]);
+    else if (strcmp(name, "jobs-null") == 0) case_jobs_null();
+    else if (strcmp(name, "jobs") == 0) case_jobs(arg[0]);
+    else if (strcmp(name, "jobs-prove") == 0) case_jobs_prove(arg[0], arg[1], arg[2], arg[3], arg[4]);
     else {
         fprintf(stderr, "no case %s\n", name);
         return 2;

@@ -115,9 +115,12 @@ func (b *Backend) planned(p *circuit.Program) (known *planned, image []byte, err
 func (b *Backend) planFor(s *shape, blocks func() (*pointBlocks, error), partitions int) (*plan, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	key := planKey{*s, partitions}
-	if p := b.plans[key]; p != nil {
-		return p, nil
+	// A plan is what its jobs share memory by; one that brings nothing up in pieces is the same for any number of partitions.
+	any, key := planKey{*s, 0}, planKey{*s, partitions}
+	for _, k := range []planKey{any, key} {
+		if p := b.plans[k]; p != nil {
+			return p, nil
+		}
 	}
 	cut, err := blocks()
 	if err != nil {
@@ -126,6 +129,9 @@ func (b *Backend) planFor(s *shape, blocks func() (*pointBlocks, error), partiti
 	p, err := planFor(s, cut, partitions, b.card)
 	if err != nil {
 		return nil, err
+	}
+	if !p.streams() {
+		key = any
 	}
 	remember(b.plans, key, p)
 	b.owner.config.log("debug", "device %s: %s", b.name, p)

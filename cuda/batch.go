@@ -414,13 +414,11 @@ func (p *partition) divide(ctx context.Context) error {
 			if err := step.queue(s.compute); err != nil || i < len(steps)-1 {
 				return err
 			}
-			// The streams beside it have nothing left by then; asked, they let go of the host memory.
-			for _, stream := range []*driver.Stream{s.compute, s.aside[0], s.aside[1]} {
-				if err := stream.Synchronize(ctx); err != nil {
-					return err
-				}
+			if err := s.compute.Synchronize(ctx); err != nil || p.plan.vectors != 1 {
+				return err
 			}
-			return nil
+			// The streams beside it have nothing left by now; asked, they let go of the host memory.
+			return errors.Join(s.aside[0].Synchronize(ctx), s.aside[1].Synchronize(ctx))
 		})
 		if err != nil {
 			return err

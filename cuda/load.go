@@ -241,9 +241,10 @@ func (h *hostMemory) close() error {
 	return errors.Join(all...)
 }
 
-// hostBlock is pinned host memory under a key, for the batch until Close: a block that is there, or a fresh one, whose content is the caller's to make. Registering
-// memory stalls the device, once a block and session. nil where the limit leaves no room. Errors: NoMemory where the machine has less; else the driver's.
-func (b *batch) hostBlock(ctx context.Context, op string, key any, bytes int64) (block *hostBlock, fresh bool, err error) {
+// hostBlock is pinned host memory under a key, for the batch until Close: a block that is there, or a fresh one, whose content, if it is to have some, is the
+// caller's to make. Registering memory stalls the device, once a block and session. nil where the limit leaves no room, or another batch makes the content.
+// Errors: NoMemory where the machine has less; else the driver's.
+func (b *batch) hostBlock(ctx context.Context, op string, key any, bytes int64, content bool) (block *hostBlock, fresh bool, err error) {
 	err = b.do(ctx, copying, op, func(_ context.Context, s *session) (err error) {
 		if block = s.host.find(key); block == nil {
 			if block, err = s.host.book(key, bytes); err != nil || block == nil {
@@ -252,6 +253,9 @@ func (b *batch) hostBlock(ctx context.Context, op string, key any, bytes int64) 
 			fresh = true
 			if block.pinned, err = s.device.NewPinned(bytes, b.backend.threads); err != nil {
 				return errors.Join(err, s.host.let(block))
+			}
+			if !content {
+				s.host.fill(block)
 			}
 		}
 		b.mu.Lock()
@@ -282,7 +286,7 @@ func (b *batch) letHost(op string, block *hostBlock) error {
 // and checks it.
 func (b *batch) pinPoints(ctx context.Context, block groth16.Block) error {
 	op := "cuda.pin_" + blockNames[block]
-	host, fresh, err := b.hostBlock(ctx, op, blockKey{b.srs.ID(), block}, b.plan.shape.blockBytes(block))
+	host, fresh, err := b.hostBlock(ctx, op, blockKey{b.srs.ID(), block}, b.plan.shape.blockBytes(block), true)
 	if status.KindOf(err) == status.NoMemory {
 		b.backend.owner.config.log("warn", "device %s: points of %s go up from the file each time: %v", b.backend.name, b.srs.ID(), err)
 		return nil
@@ -314,16 +318,13 @@ type hostedKey struct{ log int }
 func (b *batch) pinVectors(ctx context.Context) error {
 	const op = "cuda.pin_vectors"
 	log := b.plan.shape.log
-	block, fresh, err := b.hostBlock(ctx, op, hostedKey{log}, ntt.HostedBytes(log))
+	block, _, err := b.hostBlock(ctx, op, hostedKey{log}, ntt.HostedBytes(log), false)
 	if err != nil {
 		return err
 	}
 	return b.do(ctx, copying, op, func(_ context.Context, s *session) error {
 		if block == nil {
 			return status.New(status.NoMemory, op, "host memory for vectors", host.FormatBytes(ntt.HostedBytes(log)), s.host.left())
-		}
-		if fresh {
-			s.host.fill(block)
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -224,13 +224,12 @@ func (s *session) drain(lane laneID) error {
 	if lane == computing {
 		streams = []*driver.Stream{s.compute, s.aside[0], s.aside[1]}
 	}
-	var all []error
 	for _, stream := range streams {
 		if err := stream.Synchronize(context.Background()); err != nil {
-			all = append(all, err)
+			return err // a device that hangs is waited for once
 		}
 	}
-	return errors.Join(all...)
+	return nil
 }
 
 // close gives everything back, in an order that leaves nothing in use. It goes on after errors and returns them all.

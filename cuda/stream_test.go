@@ -113,12 +113,12 @@ func TestProve_Plans(t *testing.T) {
 	}
 }
 
-// streaming is a machine with kernels that do nothing, where everything comes up in pieces.
-func streaming(t *testing.T, count int) (*faultCase, *Backend) {
+// streaming is a machine with kernels that do nothing, where everything comes up in pieces, from pinned memory where there is some.
+func streaming(t *testing.T, vectors, count int, hostBytes int64) (*faultCase, *Backend) {
 	t.Helper()
 	c := &faultCase{images: [][]byte{{1}}, v: loadTiny(t, "tiny-64", true)}
 	c.renew(t)
-	b, err := c.open()
+	b, err := Open(Config{API: c.api, Images: c.images, Threads: 2, MemoryBytes: 1 << 30, PinnedBytes: minPinnedBytes, HostBytes: hostBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func streaming(t *testing.T, count int) (*faultCase, *Backend) {
 			t.Error(err)
 		}
 	})
-	f := form{roots: compactRoots, vectors: 2, count: count, slot: 64 * 192}
+	f := form{roots: compactRoots, vectors: vectors, count: count, slot: 64 * 192}
 	if err := f.plan(b, c.v); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func begin(t *testing.T, c *faultCase, b *Backend, count int) groth16.Batch {
 // Goal: a batch ends soon, wherever it stands, while points come up, and leaves nothing. Method: close it before each of its stages, cancelled and
 // not.
 func TestStream_Ends(t *testing.T) {
-	c, b := streaming(t, 2)
+	c, b := streaming(t, 2, 2, 0)
 	for last := 0; ; last++ {
 		batch := begin(t, c, b, 2)
 		stages := batch.Stages()
@@ -187,7 +187,7 @@ func TestStream_Ends(t *testing.T) {
 // Goal: batches that share slots feed one after the other. Method: the second one asks for its turn while the first, which has a piece in each
 // slot, computes; it goes on when the first one ends, and not before.
 func TestStream_Turns(t *testing.T) {
-	c, b := streaming(t, 1)
+	c, b := streaming(t, 2, 1, 0)
 	first, second := begin(t, c, b, 1), begin(t, c, b, 1)
 	defer second.Close()
 	stages := second.Stages()
@@ -230,5 +230,30 @@ func TestStream_Turns(t *testing.T) {
 	}
 	if _, err := second.Sums(0); err != nil {
 		t.Error(err)
+	}
+}
+
+// Goal: whatever driver call fails while points come up, are pinned, or vectors go to the host and back, the batch ends in an error by value, nothing is
+// left, and the next one goes through. Method: fail calls of a batch in turn, every third, with what was pinned given back before.
+func TestStream_Faults(t *testing.T) {
+	c, b := streaming(t, 1, 2, 1<<20)
+	count := 0
+	for n := int64(1); ; n += 3 {
+		limitHost(t, b, 1<<20)
+		err, more := c.failing(t, n, lostAndNot[count%len(lostAndNot)], func() error {
+			_, err := proveBatch(t.Context(), b, c.v, false, 2)
+			return err
+		})
+		if !more {
+			break
+		}
+		count++
+		if _, again := proveBatch(t.Context(), b, c.v, false, 2); again != nil {
+			t.Fatalf("call %d, after %v: %v", n, err, again)
+		}
+		settled(t, b)
+	}
+	if count < 100 {
+		t.Errorf("only %d calls", count)
 	}
 }

@@ -16,11 +16,11 @@ function show(ms, unit) { return unit == "s" ? sprintf("%.3g s", ms / 1000) : sp
 BEGIN {
 	# must and aim in ms
 	row("H MSM, 2^27-1 uniform scalars, points in VRAM", 520, 440, "ms", "1.10 s", "RESULT g1 134217727 scalars:")
-	row("NTT 2^27, forward", 42, 32, "ms", "44.5-51.8 ms", "BenchmarkTransforms/forward/coset=false:")
-	row("NTT 2^27, forward, to the coset", 42, 32, "ms", "", "BenchmarkTransforms/forward/coset=true:")
-	row("NTT 2^27, inverse with 1/n", 42, 32, "ms", "", "BenchmarkTransforms/inverse/coset=false:")
-	row("NTT 2^27, inverse with 1/n, from the coset", 42, 32, "ms", "", "BenchmarkTransforms/inverse/coset=true:")
-	row("quotient 2^27 from evaluated rows", 300, 220, "ms", "0.41 s", "BenchmarkTransforms/quotient:")
+	row("NTT 2^27, forward", 42, 32, "ms", "44.5-51.8 ms", "BenchmarkTransforms/full/forward/coset=false:")
+	row("NTT 2^27, forward, to the coset", 42, 32, "ms", "", "BenchmarkTransforms/full/forward/coset=true:")
+	row("NTT 2^27, inverse with 1/n", 42, 32, "ms", "", "BenchmarkTransforms/full/inverse/coset=false:")
+	row("NTT 2^27, inverse with 1/n, from the coset", 42, 32, "ms", "", "BenchmarkTransforms/full/inverse/coset=true:")
+	row("quotient 2^27 from evaluated rows", 300, 220, "ms", "0.41 s", "BenchmarkTransforms/full/quotient:")
 	row("bitmap sums at 32 GiB PoRep densities: L, A, B1, B2", 250, 120, "ms", "0.95 s GPU + 1.5 s CPU", \
 		"RESULT g1 PoRep l,;RESULT g1 PoRep a,;RESULT g1 PoRep b_g1,;RESULT g2 PoRep b_g2,")
 	row("the same at WindowPoSt 32 GiB densities (99% field elements)", 2600, 1900, "s", "", \

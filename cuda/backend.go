@@ -116,8 +116,8 @@ func (b *Backend) planFor(s *shape, blocks func() (*pointBlocks, error), partiti
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	// A plan is what its jobs share memory by; one that brings nothing up in pieces is the same for any number of partitions.
-	any, key := planKey{*s, 0}, planKey{*s, partitions}
-	for _, k := range []planKey{any, key} {
+	common, key := planKey{*s, 0}, planKey{*s, partitions}
+	for _, k := range []planKey{common, key} {
 		if p := b.plans[k]; p != nil {
 			return p, nil
 		}
@@ -131,7 +131,7 @@ func (b *Backend) planFor(s *shape, blocks func() (*pointBlocks, error), partiti
 		return nil, err
 	}
 	if !p.streams() {
-		key = any
+		key = common
 	}
 	remember(b.plans, key, p)
 	b.owner.config.log("debug", "device %s: %s", b.name, p)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sealc2/sealc2/cuda/sim"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
@@ -255,5 +256,11 @@ func TestStream_Faults(t *testing.T) {
 	}
 	if count < 100 {
 		t.Errorf("only %d calls", count)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if live := c.double.Live(); live != (sim.Live{}) {
+		t.Errorf("left behind: %+v", live)
 	}
 }

@@ -587,7 +587,12 @@ func (b *batch) end(i int) {
 
 // skip leaves out what is left of a partition; the caller holds the mutex.
 func (b *batch) skip(partition int) {
-	for l := range b.queue {
+	for l := range host.LaneCount {
+		if place := b.places[l]; place != nil && b.stages[place.value.stage].Partition == partition {
+			b.lane(l).withdraw(b)
+			b.taken[l] = false
+			b.end(place.value.stage)
+		}
 		b.queue[l] = slices.DeleteFunc(b.queue[l], func(i int) bool {
 			if b.stages[i].Partition == partition {
 				b.end(i)

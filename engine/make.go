@@ -17,10 +17,9 @@ type maker interface {
 	MakeSRS(ctx context.Context, spec *setup.Spec) (groth16.SRS, error)
 }
 
-// MakeSRS makes a sector size's development parameters straight in the memory of the Engine's GPU, where they stay until Close: those that
+// MakeSRS makes a sector size's development parameters straight in the memory of each of the Engine's GPUs, where they stay until Close: those that
 // Setup makes of the same text, without the file, for ProveProgram on this Engine alone. They are insecure by definition, which a
-// warning says. Errors: Caller for an unknown size or a closed engine; Unsupported unless the Engine has one device and that is a GPU;
-// NoMemory, with both numbers; Cancelled; those of the device.
+// warning says. Errors: Caller for an unknown size or a closed engine; Unsupported on the CPU; NoMemory, with both numbers; Cancelled; those of the device.
 func (e *Engine) MakeSRS(ctx context.Context, shapeName, text string) (srs groth16.SRS, err error) {
 	const op = "engine.MakeSRS"
 	defer status.Recover(op, &err)
@@ -38,19 +37,25 @@ func (e *Engine) makeSRS(ctx context.Context, op string, p *circuit.Program, nam
 		return nil, err
 	}
 	defer leave()
-	on, ok := e.devices[0].backend.(maker)
-	if !ok || len(e.devices) > 1 {
-		return nil, status.New(status.Unsupported, op, "device", "one GPU, in whose memory parameters are made", e.Device())
-	}
 	secrets := params.SetupScalars(text, name)
 	spec, err := newSpec(p, &secrets)
 	if err != nil {
 		return nil, err
 	}
 	e.log("warn", "%s: development parameters made in the memory of %s: proofs under their key prove nothing", name, e.Device())
-	srs, err := on.MakeSRS(ctx, spec)
-	if err != nil {
-		return nil, status.Wrap(status.KindOf(err), op, fmt.Sprintf("%s on %s", name, e.Device()), err)
+	var srs groth16.SRS // the first device's; each finds its own points by the same ID
+	for _, d := range e.devices {
+		on, ok := d.backend.(maker)
+		if !ok {
+			return nil, status.New(status.Unsupported, op, "device", "a GPU, in whose memory parameters are made", d.name)
+		}
+		made, err := on.MakeSRS(ctx, spec)
+		if err != nil {
+			return nil, status.Wrap(status.KindOf(err), op, fmt.Sprintf("%s on %s", name, d.name), err)
+		}
+		if srs == nil {
+			srs = made
+		}
 	}
 	return srs, nil
 }

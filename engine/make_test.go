@@ -12,9 +12,9 @@ import (
 
 // Goal: under parameters made in a GPU's memory, proofs are the reference's, made with its parameters of the same secrets.
 func TestMakeSRS_ProveProgram(t *testing.T) {
-	api, images, _ := kerneltest.Machine(t, 5)
+	api, images, _ := kerneltest.MachineOf(t, 5, 2)
 	var log logBook
-	e := open(t, Config{Device: "cuda", gpus: onMachine(api, images), Log: log.add}, nil)
+	e := open(t, Config{Device: "cuda:all", gpus: onMachine(api, images), Log: log.add}, nil)
 	for _, name := range []string{"tiny-16", "tiny-128"} {
 		c := loadTiny(t, name)
 		srs, err := e.makeSRS(t.Context(), "engine.MakeSRS", c.program, name, params.DefaultSetupText)

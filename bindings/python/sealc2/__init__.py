@@ -9,6 +9,8 @@ The library is the file that SEALC2_LIB names, else the one inside this package,
 tree, else the system's. A wrong result is never returned: every failure is an Error with a kind and a text.
 Parameters are looked for where FIL_PROOFS_PARAMETER_CACHE says, unless a call names a folder.
 
+A service submits jobs (Engine.submit, a Job to wait for), asks for requirements, metrics and the timeline.
+
 For experiments: Engine.prove (a Proof with its stage times), read_c1 (public inputs), circuit (counts and digests),
 Engine.prove_assignments (circuits with values of one's own), and the module timeline. Arrays come as numpy's where a
 method's name or text says so; nothing else needs numpy.
@@ -20,9 +22,9 @@ import threading
 from typing import Any, Callable, List, Optional, Union
 
 from . import _native, field, timeline
-from ._engine import PROOF_BYTES, Engine, shutdown as _shutdown
+from ._engine import PROOF_BYTES, Engine, Job, shutdown as _shutdown
 from ._errors import Error, Status, caller as _caller
-from ._types import C1, Assignment, Circuit, Data, Path, Progress, Proof, Stage
+from ._types import C1, Assignment, Circuit, Data, JobClass, JobProgress, JobState, Path, Progress, Proof, Requirements, Stage
 
 __all__ = [
     "Assignment",
@@ -30,9 +32,14 @@ __all__ = [
     "Circuit",
     "Engine",
     "Error",
+    "Job",
+    "JobClass",
+    "JobProgress",
+    "JobState",
     "PROOF_BYTES",
     "Progress",
     "Proof",
+    "Requirements",
     "Stage",
     "Status",
     "circuit",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import threading
+import time
 import weakref
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from . import _buffers, _native
 from ._errors import Error, Status, caller
-from ._types import C1, Assignment, Circuit, Data, Path, Progress, Proof, Stage
+from ._types import C1, Assignment, Circuit, Data, JobClass, JobProgress, JobState, Path, Progress, Proof, Requirements, Stage
 
 PROOF_BYTES = _native.PROOF_BYTES
 # No registered proof has more partitions than the non-interactive kind of 32 and 64 GiB.
@@ -116,6 +118,12 @@ def _path(op: str, name: str, path: Any) -> bytes:
     return raw
 
 
+def _name(op: str, name: str, text: Any) -> bytes:
+    if not isinstance(text, str) or "\0" in text:
+        raise caller(op, name, 'text as "2KiB" or "cuda:0"', repr(text))
+    return text.encode("utf-8", "surrogatepass")
+
+
 def _scalars(op: str, r: Optional[Sequence[Data]], s: Optional[Sequence[Data]]) -> "Optional[Tuple[bytes, bytes, int]]":
     if r is None and s is None:
         return None
@@ -128,6 +136,36 @@ def _scalars(op: str, r: Optional[Sequence[Data]], s: Optional[Sequence[Data]]) 
         b"".join(_buffers.data_of(op, f"s[{i}]", one, 32) for i, one in enumerate(s)),
         len(r),
     )
+
+
+def _prove_request(
+    op: str,
+    c1_bytes: Data,
+    sector_id: int,
+    prover_id: Data,
+    params_dir: Optional[Path],
+    allow_dev_params: Optional[bool],
+    statement: Optional[Data],
+    circuit_proofs: bool,
+    r: Optional[Sequence[Data]],
+    s: Optional[Sequence[Data]],
+) -> Any:
+    """A request of the library's, which holds what it points to."""
+    c1 = _buffers.data_of(op, "c1_bytes", c1_bytes)
+    request = _native.ProveRequest(size=ctypes.sizeof(_native.ProveRequest))
+    request.c1, request.c1_len = c1, len(c1)
+    if statement is not None:
+        text = _buffers.data_of(op, "statement", statement)
+        request.statement, request.statement_len = text, len(text)
+    request.sector_id = number(op, "sector_id", sector_id, 0, (1 << 64) - 1)
+    request.prover_id = _array32(op, "prover_id", prover_id)
+    request.params_dir = None if params_dir is None else _path(op, "params_dir", params_dir)
+    request.dev_params = _dev_params(allow_dev_params)
+    request.circuit_proofs = int(circuit_proofs)
+    blinding = _scalars(op, r, s)
+    if blinding is not None:
+        request.r, request.s, request.scalar_count = blinding
+    return request
 
 
 class _Listener:
@@ -152,6 +190,94 @@ class _Listener:
             return 1
 
 
+_U64 = (1 << 64) - 1
+
+
+def _milliseconds(op: str, name: str, seconds: Optional[float]) -> int:
+    """Seconds for C; None is for ever."""
+    if seconds is None:
+        return _U64
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < 1e15:
+        raise caller(op, name, "seconds of 0 or more, or None", repr(seconds))
+    return math.ceil(seconds * 1000)
+
+
+class Job:
+    """A submitted proof: see Engine.submit. Threads may share it. Letting go of it (close, or the end of a with block) lets
+    the job go on; its result then stays under its id for a later submit of the same."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._id = ""
+        weakref.finalize(self, _close_job, handle)
+
+    @property
+    def id(self) -> str:
+        """The job's name in its engine."""
+        if not self._id:
+            self._id = self.progress().id
+        return self._id
+
+    def wait(self, timeout: Optional[float] = None) -> bytes:
+        """The proof, 192 bytes a partition, when it is there; any number of times. Raises what the job failed with, and
+        Error of kind TIMEOUT when so many seconds are over and it goes on; None waits for ever. KeyboardInterrupt ends the
+        wait, not the job."""
+        op = "wait"
+        end = None if timeout is None else time.monotonic() + _milliseconds(op, "timeout", timeout) / 1000
+        proof = (ctypes.c_uint8 * (_MOST_PARTITIONS * PROOF_BYTES))()
+        length = ctypes.c_size_t(0)
+        while True:  # in slices, so that an interrupt is seen
+            left = 0.2 if end is None else min(0.2, max(0.0, end - time.monotonic()))
+            try:
+                call("sealc2_wait", self._handle, _milliseconds(op, "timeout", left), proof, len(proof), ctypes.byref(length))
+                return bytes(proof)[: length.value]
+            except Error as error:
+                if error.kind != Status.TIMEOUT or end is not None and time.monotonic() >= end:
+                    raise
+
+    def progress(self) -> JobProgress:
+        """How far the job is."""
+        info = _native.JobInfo(size=ctypes.sizeof(_native.JobInfo))
+        call("sealc2_job_progress", self._handle, ctypes.byref(info))
+        return JobProgress(
+            id=info.id.decode(),
+            state=JobState(info.state),
+            job_class=JobClass(info.priority),
+            partitions=info.partitions,
+            delivered=info.delivered,
+            partition=info.partition,
+            stage=info.stage.decode(),
+            status=Status(info.status),
+            done=info.done,
+            queued_seconds=info.queued_ns / 1e9,
+            running_seconds=info.running_ns / 1e9,
+        )
+
+    def cancel(self) -> None:
+        """Ends the job at its next stage border, for all who wait for it; returns at once. One that has ended stays as it is."""
+        call("sealc2_cancel", self._handle)
+
+    def close(self) -> None:
+        """Forgets the handle. Closing twice is harmless."""
+        handle, self._handle = self._handle, 0
+        _close_job(handle)
+
+    def __enter__(self) -> "Job":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def _close_job(handle: int) -> None:
+    # Unknown after shutdown or an earlier close, which is as good.
+    if handle:
+        _native.library().sealc2_job_close(handle, None)
+
+
+_TIMELINES = {"text": 0, "json": 1, "chrome": 2}
+
+
 _open_engines: "weakref.WeakSet[Engine]" = weakref.WeakSet()
 
 
@@ -168,10 +294,13 @@ class Engine:
     programs, and the functions of this module share one that opens at first use.
 
     threads and host_bytes of 0 leave the choice to the machine (RAYON_NUM_THREADS, affinity, cgroup). device is "cpu",
-    "cuda", "cuda:1" or "auto"; None: SEALC2_DEVICE says, else it is "auto".
+    "cuda", "cuda:1", "cuda:0,2", "cuda:all" or "auto"; None: SEALC2_DEVICE says, else it is "auto". device_bytes is the memory of
+    each GPU; 0: what is free. queue_bytes is the part of the host memory for requests of submitted jobs; 0: a 32nd, at most 512 MiB.
     """
 
-    def __init__(self, *, threads: int = 0, host_bytes: int = 0, device: Optional[str] = None) -> None:
+    def __init__(
+        self, *, threads: int = 0, host_bytes: int = 0, device: Optional[str] = None, device_bytes: int = 0, queue_bytes: int = 0
+    ) -> None:
         self._handle = 0
         if device is not None and (not isinstance(device, str) or "\0" in device):
             raise caller("Engine", "device", 'text as "cpu" or "cuda"', repr(device))
@@ -180,6 +309,8 @@ class Engine:
             number("Engine", "threads", threads, 0, (1 << 64) - 1),
             number("Engine", "host_bytes", host_bytes, 0, (1 << 64) - 1),
             None if device is None else device.encode(),
+            number("Engine", "device_bytes", device_bytes, 0, (1 << 64) - 1),
+            number("Engine", "queue_bytes", queue_bytes, 0, (1 << 64) - 1),
         )
         handle = ctypes.c_uint64(0)
         call("sealc2_open", ctypes.byref(config), ctypes.byref(handle))
@@ -258,20 +389,7 @@ class Engine:
         """
         op = "seal_commit_phase2"
         self._open(op)
-        c1 = _buffers.data_of(op, "c1_bytes", c1_bytes)
-        request = _native.ProveRequest(size=ctypes.sizeof(_native.ProveRequest))
-        request.c1, request.c1_len = c1, len(c1)
-        if statement is not None:
-            text = _buffers.data_of(op, "statement", statement)
-            request.statement, request.statement_len = text, len(text)
-        request.sector_id = number(op, "sector_id", sector_id, 0, (1 << 64) - 1)
-        request.prover_id = _array32(op, "prover_id", prover_id)
-        request.params_dir = None if params_dir is None else _path(op, "params_dir", params_dir)
-        request.dev_params = _dev_params(allow_dev_params)
-        request.circuit_proofs = int(circuit_proofs)
-        blinding = _scalars(op, r, s)
-        if blinding is not None:
-            request.r, request.s, request.scalar_count = blinding
+        request = _prove_request(op, c1_bytes, sector_id, prover_id, params_dir, allow_dev_params, statement, circuit_proofs, r, s)
         return self._prove("sealc2_prove", request, _MOST_PARTITIONS, _Listener(progress), _buffers.Lent())
 
     def seal_commit_phase2(
@@ -301,6 +419,123 @@ class Engine:
             r=r,
             s=s,
         ).data
+
+    def submit(
+        self,
+        c1_bytes: Data,
+        sector_id: int,
+        prover_id: Data,
+        *,
+        id: Optional[str] = None,
+        job_class: JobClass = JobClass.POREP,
+        deadline: Optional[float] = None,
+        room: Optional[float] = 0,
+        params_dir: Optional[Path] = None,
+        allow_dev_params: Optional[bool] = None,
+        statement: Optional[Data] = None,
+        circuit_proofs: bool = False,
+        r: Optional[Sequence[Data]] = None,
+        s: Optional[Sequence[Data]] = None,
+    ) -> Job:
+        """Submits a sector to be proved, and returns at once with what can be waited for.
+
+        id          the job's name in the engine, at most 127 bytes; None: one is made. The same name with the same content is
+                    the same job, while it is under way and once it is done; with other content it is refused
+        job_class   a job of a higher class goes before those of lower ones
+        deadline    seconds from now after which the job is cancelled; None: never
+        room        how many seconds to wait for room in the queue, else Error of kind TIMEOUT; None: for ever
+
+        The rest is as for prove. A damaged statement, another sector, and what the budget can never hold are refused here.
+        """
+        op = "submit"
+        handle = self._open(op)
+        request = _prove_request(op, c1_bytes, sector_id, prover_id, params_dir, allow_dev_params, statement, circuit_proofs, r, s)
+        options = _native.SubmitOptions(size=ctypes.sizeof(_native.SubmitOptions))
+        if id is not None:
+            if not isinstance(id, str) or "\0" in id:
+                raise caller(op, "id", "text without a NUL", repr(id))
+            options.id = id.encode("utf-8", "surrogatepass")
+        options.priority = number(op, "job_class", job_class, 0, 3)
+        options.deadline_ms = 0 if deadline is None else max(1, _milliseconds(op, "deadline", deadline))
+        options.room_ms = _milliseconds(op, "room", room)
+        job = ctypes.c_uint64(0)
+        call("sealc2_submit", handle, ctypes.byref(request), ctypes.byref(options), ctypes.byref(job))
+        return Job(job.value)
+
+    def requirements(self, shape: str, device: Optional[str] = None) -> Requirements:
+        """What a proof of a sector size, "32GiB", takes on one of the engine's devices ("cpu", "cuda:0"), or on all of them together.
+        Error of kind NO_MEMORY, with both numbers, where it can never fit."""
+        op = "requirements"
+        handle = self._open(op)
+        names = [_name(op, "shape", shape), None if device is None else _name(op, "device", device)]
+        n = _native.Needs(size=ctypes.sizeof(_native.Needs))
+        call("sealc2_requirements", handle, names[0], names[1], ctypes.byref(n))
+        return Requirements(
+            partitions=n.partitions,
+            threads=n.threads,
+            host_bytes=n.host_bytes,
+            device_bytes=n.device_bytes,
+            shared_bytes=n.shared_bytes,
+            batch=n.batch,
+            ahead=n.ahead,
+            devices=n.devices,
+            host_limit=n.host_limit,
+            device_limit=n.device_limit,
+            threads_limit=n.threads_limit,
+        )
+
+    def preload(self, shape: str, *, params_dir: Optional[Path] = None, allow_dev_params: Optional[bool] = None) -> None:
+        """Loads what proofs of a sector size need before the first of them: circuit, key, and the points onto devices that
+        keep them. KeyboardInterrupt cancels."""
+        op = "preload"
+        handle, name = self._open(op), _name(op, "shape", shape)
+        folder = None if params_dir is None else _path(op, "params_dir", params_dir)
+        job = ctypes.c_uint64(0)
+        call("sealc2_job_open", ctypes.byref(job))
+        try:
+            failure = Failure()
+            preload = _native.library().sealc2_preload
+            status = _interruptible(
+                job.value, lambda: int(preload(handle, name, folder, _dev_params(allow_dev_params), job.value, failure.out()))
+            )
+        finally:
+            call("sealc2_job_close", job.value)
+        failure.check(status)
+
+    def evict(self, shape: str, *, params_dir: Optional[Path] = None) -> None:
+        """Gives back what is kept of a sector size's parameters and is not in use, on devices too."""
+        op = "evict"
+        folder = None if params_dir is None else _path(op, "params_dir", params_dir)
+        call("sealc2_evict", self._open(op), _name(op, "shape", shape), folder)
+
+    def idle_release(self) -> None:
+        """Gives back all device memory and files that no proof uses, for other programs."""
+        call("sealc2_idle_release", self._open("idle_release"))
+
+    def metrics(self) -> str:
+        """The engine's state in Prometheus's text format."""
+        return self._text("sealc2_metrics")
+
+    def timeline(self, format: str = "text") -> str:
+        """The latest 4096 stages of all jobs: "text" are cuzk's TIMELINE lines, "json" an object a line and stage, "chrome" a document
+        for chrome://tracing or Perfetto."""
+        if format not in _TIMELINES:
+            raise caller("timeline", "format", " or ".join(map(repr, _TIMELINES)), repr(format))
+        return self._text("sealc2_timeline", _TIMELINES[format])
+
+    def _text(self, function: str, *arguments: Any) -> str:
+        handle = self._open(function)
+        room = 1 << 16
+        while True:
+            text = (ctypes.c_char * room)()
+            length = ctypes.c_size_t(0)
+            try:
+                call(function, handle, *arguments, text, room, ctypes.byref(length))
+                return bytes(text)[: length.value].decode()
+            except Error as error:
+                if error.kind != Status.CALLER or length.value < room:
+                    raise
+                room = length.value + (1 << 16)
 
     def prove_assignments(
         self,

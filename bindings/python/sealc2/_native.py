@@ -34,6 +34,53 @@ class Config(ctypes.Structure):
         ("threads", ctypes.c_uint64),
         ("host_bytes", ctypes.c_uint64),
         ("device", ctypes.c_char_p),
+        ("device_bytes", ctypes.c_uint64),
+        ("queue_bytes", ctypes.c_uint64),
+    ]
+
+
+class SubmitOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("id", ctypes.c_char_p),
+        ("priority", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("deadline_ms", ctypes.c_uint64),
+        ("room_ms", ctypes.c_uint64),
+    ]
+
+
+class JobInfo(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("id", ctypes.c_char * 128),
+        ("state", ctypes.c_uint32),
+        ("priority", ctypes.c_uint32),
+        ("partitions", ctypes.c_uint32),
+        ("delivered", ctypes.c_uint32),
+        ("partition", ctypes.c_int32),
+        ("status", ctypes.c_int32),
+        ("stage", ctypes.c_char * 24),
+        ("done", ctypes.c_double),
+        ("queued_ns", ctypes.c_uint64),
+        ("running_ns", ctypes.c_uint64),
+    ]
+
+
+class Needs(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("partitions", ctypes.c_uint32),
+        ("threads", ctypes.c_uint32),
+        ("host_bytes", ctypes.c_uint64),
+        ("device_bytes", ctypes.c_uint64),
+        ("shared_bytes", ctypes.c_uint64),
+        ("host_limit", ctypes.c_uint64),
+        ("device_limit", ctypes.c_uint64),
+        ("batch", ctypes.c_uint32),
+        ("ahead", ctypes.c_uint32),
+        ("devices", ctypes.c_uint32),
+        ("threads_limit", ctypes.c_uint32),
     ]
 
 
@@ -230,6 +277,24 @@ _SIGNATURES = {
     "sealc2_last_stages": (
         ctypes.c_int32,
         [_ENGINE, ctypes.POINTER(Stage), ctypes.c_size_t, ctypes.c_size_t, _SIZE_OUT, _ERR],
+    ),
+    "sealc2_submit": (
+        ctypes.c_int32,
+        [_ENGINE, ctypes.POINTER(ProveRequest), ctypes.POINTER(SubmitOptions), ctypes.POINTER(_JOB), _ERR],
+    ),
+    "sealc2_wait": (
+        ctypes.c_int32,
+        [_JOB, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint8), ctypes.c_size_t, _SIZE_OUT, _ERR],
+    ),
+    "sealc2_job_progress": (ctypes.c_int32, [_JOB, ctypes.POINTER(JobInfo), _ERR]),
+    "sealc2_requirements": (ctypes.c_int32, [_ENGINE, ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(Needs), _ERR]),
+    "sealc2_preload": (ctypes.c_int32, [_ENGINE, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint32, _JOB, _ERR]),
+    "sealc2_evict": (ctypes.c_int32, [_ENGINE, ctypes.c_char_p, ctypes.c_char_p, _ERR]),
+    "sealc2_idle_release": (ctypes.c_int32, [_ENGINE, _ERR]),
+    "sealc2_metrics": (ctypes.c_int32, [_ENGINE, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t, _SIZE_OUT, _ERR]),
+    "sealc2_timeline": (
+        ctypes.c_int32,
+        [_ENGINE, ctypes.c_uint32, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t, _SIZE_OUT, _ERR],
     ),
     "sealc2_shutdown": (ctypes.c_int32, [_ERR]),
 }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, List, Sequence, Tuple, Union
 
 from . import field
+from ._errors import Status
 
 if TYPE_CHECKING:
     import array
@@ -33,6 +35,77 @@ class Progress:
     seconds: float
     done: float
     start_seconds: float = 0.0
+
+
+class JobClass(enum.IntEnum):
+    """How urgent a submitted job is: one of a higher class goes before those of lower ones."""
+
+    POREP = 0
+    SNAP = 1
+    WINDOW_POST = 2
+    WINNING_POST = 3
+
+
+class JobState(enum.IntEnum):
+    """How far a submitted job is: nothing of it has run; it is being parsed, admitted or proved; or it has ended."""
+
+    QUEUED = 0
+    RUNNING = 1
+    DONE = 2
+    FAILED = 3
+    CANCELLED = 4
+
+    @property
+    def ended(self) -> bool:
+        return self >= JobState.DONE
+
+
+@dataclass(frozen=True)
+class JobProgress:
+    """A submitted job at one moment.
+
+    partitions         0 where not known yet
+    delivered          partitions whose proofs are there
+    partition, stage   the stage that ended last; stage is empty before the first, partition -1 for one of the whole job
+    status             what the job ended with; OK until then
+    done               share of the whole job, 0 to 1
+    queued_seconds     from submission to the first stage, or until now
+    running_seconds    from there to the end, or until now
+    """
+
+    id: str
+    state: JobState
+    job_class: JobClass
+    partitions: int
+    delivered: int
+    partition: int
+    stage: str
+    status: Status
+    done: float
+    queued_seconds: float
+    running_seconds: float
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a proof of a sector size takes, by the plans of its devices, and the engine's budget (limits).
+
+    host_bytes      reserved for the whole job; the C1 output's own size comes on top
+    device_bytes    on all devices; shared_bytes of it are for all jobs of one plan together, parameters among it
+    batch, ahead    partitions that the first device proves together, and batches that it has under way at once
+    """
+
+    partitions: int
+    threads: int
+    host_bytes: int
+    device_bytes: int
+    shared_bytes: int
+    batch: int
+    ahead: int
+    devices: int
+    host_limit: int
+    device_limit: int
+    threads_limit: int
 
 
 @dataclass(frozen=True)

@@ -303,9 +303,6 @@ func (l *lot) ends(i int, err error) {
 		d.copying--
 	case host.LaneDevice:
 		d.computing--
-		if s.Keep && err == nil && l.more() {
-			d.kept = l
-		}
 	}
 	if s.Lane != host.LaneHost {
 		if d.inside[l]--; d.inside[l] == 0 {
@@ -321,6 +318,10 @@ func (l *lot) ends(i int, err error) {
 		if d.kept == l && !l.more() {
 			d.kept = nil
 		}
+		err = nil
+	}
+	if s.Lane == host.LaneDevice && s.Keep && err == nil && l.more() {
+		d.kept = l
 	}
 	l.becomeReady()
 }

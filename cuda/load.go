@@ -350,8 +350,8 @@ func (b *batch) fillPinned(ctx context.Context, op string, block groth16.Block, 
 		defer close(read)
 		defer status.Recover(op, &failed)
 		for i := range pieces {
-			// Small runs, so that many threads share a piece.
-			const run = 1 << 14
+			// Small runs, so that many threads share a piece evenly.
+			const run = 1 << 12
 			if failed = host.Do(ctx, op, size(i), run, b.backend.threads, func(_, from, to int) error {
 				return b.read(ctx, block, i*piece+from, unsafe.Add(at(i), int64(from)*pointBytes), to-from)
 			}); failed != nil {

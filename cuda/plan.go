@@ -117,6 +117,9 @@ const (
 	compactRoots              // few
 )
 
+// String names the form.
+func (r roots) String() string { return [...]string{"full", "compact"}[r] }
+
 func (r roots) bytes(log int) int64 {
 	if r == compactRoots {
 		return ntt.CompactBytes(log)
@@ -618,6 +621,7 @@ func (p *plan) String() string {
 			resident = append(resident, blockNames[b])
 		}
 	}
-	return fmt.Sprintf("%s: %s in all, points of %v stay, %d slots of %s, batches of %d, %d at once, %d vectors, about %.2f s a partition",
-		p.shape.name, host.FormatBytes(p.needs()), resident, p.slots, host.FormatBytes(p.slotBytes), p.batch, p.ahead, p.vectors, p.seconds)
+	return fmt.Sprintf("%s: %s in all, points of %v stay, %d slots of %s, batches of %d, %d at once, %d vectors, %s roots, %s for h's sum, about %.2f s a partition",
+		p.shape.name, host.FormatBytes(p.needs()), resident, p.slots, host.FormatBytes(p.slotBytes), p.batch, p.ahead, p.vectors,
+		p.roots, host.FormatBytes(p.blocks[groth16.BlockH].sum.Bytes), p.seconds)
 }

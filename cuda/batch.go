@@ -220,20 +220,27 @@ func (b *batch) giveBack(s *session) error {
 	return errors.Join(all...)
 }
 
-// do lets a lane run something in the batch's session.
+// do lets a lane run something in the batch's session. Where that is gone, the error has what it died of, and is made here: the lane
+// would take it for a death of the session that it has now.
 func (b *batch) do(ctx context.Context, lane laneID, op string, run func(ctx context.Context, s *session) error) error {
-	return b.backend.owner.do(ctx, lane, op, func(ctx context.Context, s *session) error {
+	var gone *session
+	err := b.backend.owner.do(ctx, lane, op, func(ctx context.Context, s *session) error {
 		b.mu.Lock()
 		if b.session == nil {
 			b.session = s
 		}
 		mine := b.session
 		b.mu.Unlock()
-		if err := s.same(mine); err != nil {
-			return err
+		if s != mine {
+			gone = mine
+			return nil
 		}
 		return run(ctx, s)
 	})
+	if gone != nil {
+		return gone.gone()
+	}
+	return err
 }
 
 // pin remembers what Close, or unpin, lets go of.

@@ -229,7 +229,13 @@ func (l *lane) judge(s *session, err, quiet error) error {
 	if o.session != s {
 		return err // the other lane was here before
 	}
-	o.session = nil
+	o.session, s.died = nil, err
+	// What the other lane has left queued must not outlive the memory that it goes to.
+	for id := range laneCount {
+		if late := s.drain(id); late != nil && (quiet == nil || status.KindOf(late) == status.Timeout) {
+			quiet = late
+		}
+	}
 	if quiet != nil && status.KindOf(quiet) == status.Timeout {
 		// Nothing that asks the driver comes back from a device that hangs, giving its context up included.
 		return o.giveUp(quiet)

@@ -24,6 +24,7 @@ type session struct {
 	library *driver.Library
 	events  []*driver.Event
 	memory  *memory
+	died    error // what the context died of
 
 	// Of the lane that copies.
 	up      *driver.Stream
@@ -210,12 +211,11 @@ func (s *session) dropHosted(h *ntt.Hosted) error {
 	return h.Close()
 }
 
-// same says whether what was made in another session still is there.
-func (s *session) same(other *session) error {
-	if s == other {
-		return nil
-	}
-	return status.New(status.NoDevice, "cuda.session", s.device.Name, "the context that the partition began in", "a new one, since that died")
+// gone is the error of work that was begun in a session which died since.
+func (s *session) gone() error {
+	err := status.New(status.NoDevice, "cuda.session", s.device.Name, "the context that the partition began in", "a new one, since that died")
+	err.Cause = s.died
+	return err
 }
 
 // drain waits until nothing of a lane is queued.

@@ -625,7 +625,7 @@ func (w *world) simulate() {
 
 // TestFaults: see above.
 func TestFaults(t *testing.T) {
-	count := uint64(20000)
+	count := uint64(8000)
 	if testing.Short() {
 		count = 300
 	}

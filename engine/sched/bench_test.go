@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -74,6 +76,9 @@ func stageCost(t testing.TB, queued, stages int) time.Duration {
 // TestStageCost: what the scheduler takes for a stage, its batch and its goroutine included, is far below 50 us, and no more with
 // 10,000 jobs queued than with ten.
 func TestStageCost(t *testing.T) {
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		t.Skip("the race detector's cost is not the scheduler's")
+	}
 	best := func(queued int) time.Duration {
 		least := time.Hour
 		for range 3 { // the least of some: others use the machine

@@ -71,7 +71,11 @@ func proofs(count int, card described, cores int, vary func() float64) (*Machine
 // card, the host and the times. Each run has its own times, between a quarter and four times those of the design; SEALC2_SEED runs one.
 func TestPolicies_TwoLockAgainstSingle(t *testing.T) {
 	worst := 0.0
-	first, end := seeds(t, 6)
+	count := uint64(6)
+	if testing.Short() {
+		count = 1
+	}
+	first, end := seeds(t, count)
 	for seed := first; seed < end; seed++ {
 		for _, card := range cards {
 			for _, cores := range []int{2, 8, 16, 96} {

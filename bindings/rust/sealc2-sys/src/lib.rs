@@ -1,4 +1,5 @@
-//! Raw declarations of libsealc2's native interface, `include/sealc2.h`, and the library loaded at first use.
+//! Raw declarations of libsealc2's native interface, `include/sealc2.h` with the two structs of `include/sealc2_s2.h` that it refers
+//! to, and the library loaded at first use.
 //!
 //! Layouts, names and order are the header's; what the functions do is said there. For programs there is the safe crate
 //! `sealc2`. Nothing is linked: [`Library::get`] loads `libsealc2.so` from the path in `SEALC2_LIB`, or else from where
@@ -40,6 +41,29 @@ pub const SELF_CHECK: Status = 10;
 pub const FORKED: Status = 11;
 pub const INTERNAL: Status = 12;
 
+/// Room for a submitted job's id, with the NUL.
+pub const JOB_ID_BYTES: usize = 128;
+/// A wait without an end.
+pub const FOREVER: u64 = u64::MAX;
+
+/// Values of `priority`.
+pub const CLASS_POREP: u32 = 0;
+pub const CLASS_SNAP: u32 = 1;
+pub const CLASS_WINDOW_POST: u32 = 2;
+pub const CLASS_WINNING_POST: u32 = 3;
+
+/// Values of `state`.
+pub const JOB_QUEUED: u32 = 0;
+pub const JOB_RUNNING: u32 = 1;
+pub const JOB_DONE: u32 = 2;
+pub const JOB_FAILED: u32 = 3;
+pub const JOB_CANCELLED: u32 = 4;
+
+/// Forms of the timeline.
+pub const TIMELINE_TEXT: u32 = 0;
+pub const TIMELINE_JSON: u32 = 1;
+pub const TIMELINE_CHROME: u32 = 2;
+
 /// Values of `dev_params`.
 pub const DEV_PARAMS_ENV: u32 = 0;
 pub const DEV_PARAMS_ALLOW: u32 = 1;
@@ -76,6 +100,142 @@ pub struct Config {
     pub threads: u64,
     pub host_bytes: u64,
     pub device: *const c_char,
+    pub device_bytes: u64,
+    pub queue_bytes: u64,
+}
+
+#[repr(C)]
+pub struct SubmitOptions {
+    pub size: usize,
+    pub id: *const c_char,
+    pub priority: u32,
+    pub reserved: u32,
+    pub deadline_ms: u64,
+    pub room_ms: u64,
+}
+
+#[repr(C)]
+pub struct JobInfo {
+    pub size: usize,
+    pub id: [c_char; JOB_ID_BYTES],
+    pub state: u32,
+    pub priority: u32,
+    pub partitions: u32,
+    pub delivered: u32,
+    pub partition: i32,
+    pub status: i32,
+    pub stage: [c_char; 24],
+    pub done: f64,
+    pub queued_ns: u64,
+    pub running_ns: u64,
+}
+
+#[repr(C)]
+pub struct Needs {
+    pub size: usize,
+    pub partitions: u32,
+    pub threads: u32,
+    pub host_bytes: u64,
+    pub device_bytes: u64,
+    pub shared_bytes: u64,
+    pub host_limit: u64,
+    pub device_limit: u64,
+    pub batch: u32,
+    pub ahead: u32,
+    pub devices: u32,
+    pub threads_limit: u32,
+}
+
+/// `sealc2_s2_density`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Density {
+    pub words: *const u64,
+    pub bits: usize,
+    pub ones: usize,
+}
+
+/// `sealc2_s2_prover`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Circuit {
+    pub a_aux: Density,
+    pub b_inp: Density,
+    pub b_aux: Density,
+    pub a: *const [u64; 4],
+    pub b: *const [u64; 4],
+    pub c: *const [u64; 4],
+    pub abc_len: usize,
+    pub inp: *const [u64; 4],
+    pub inp_len: usize,
+    pub aux: *const [u64; 4],
+    pub aux_len: usize,
+}
+
+#[repr(C)]
+pub struct AssignmentsRequest {
+    pub size: usize,
+    pub params: *const c_char,
+    pub circuits: *const Circuit,
+    pub count: usize,
+    pub r: *const u8,
+    pub s: *const u8,
+    pub scalar_count: usize,
+    pub job: Job,
+    pub progress: Option<ProgressFn>,
+    pub user: *mut c_void,
+    pub dev_params: u32,
+}
+
+#[repr(C)]
+pub struct C1Request {
+    pub size: usize,
+    pub c1: *const u8,
+    pub c1_len: usize,
+    pub statement: *const u8,
+    pub statement_len: usize,
+    pub sector_id: u64,
+    pub prover_id: *const u8,
+}
+
+#[repr(C)]
+pub struct C1Info {
+    pub size: usize,
+    pub shape: [c_char; 16],
+    pub registered_proof: i32,
+    pub partitions: u32,
+    pub inputs: u32,
+    pub challenges: u32,
+    pub porep_id: [u8; 32],
+    pub replica_id: [u8; 32],
+    pub comm_r: [u8; 32],
+    pub comm_d: [u8; 32],
+    pub ticket: [u8; 32],
+    pub seed: [u8; 32],
+}
+
+/// `sealc2_circuit`.
+#[repr(C)]
+pub struct CircuitDigest {
+    pub size: usize,
+    pub inputs: u64,
+    pub aux: u64,
+    pub constraints: u64,
+    pub rows: u64,
+    pub domain: u64,
+    pub nonzero: [u64; 3],
+    pub max_terms: [u64; 3],
+    pub a_aux: u64,
+    pub b_input: u64,
+    pub b_aux: u64,
+    pub sha256: u64,
+    pub poseidon: u64,
+    pub chunk_rows: u64,
+    pub chunks: u64,
+    pub digest: [u8; 32],
+    pub a_aux_digest: [u8; 32],
+    pub b_input_digest: [u8; 32],
+    pub b_aux_digest: [u8; 32],
 }
 
 #[repr(C)]
@@ -140,7 +300,15 @@ pub struct Stage {
 
 const _: () = {
     assert!(mem::size_of::<Error>() == 64);
-    assert!(mem::size_of::<Config>() == 32);
+    assert!(mem::size_of::<Config>() == 48);
+    assert!(mem::size_of::<SubmitOptions>() == 40);
+    assert!(mem::size_of::<JobInfo>() == 208);
+    assert!(mem::size_of::<Needs>() == 72);
+    assert!(mem::size_of::<Circuit>() == 136);
+    assert!(mem::size_of::<AssignmentsRequest>() == 88);
+    assert!(mem::size_of::<C1Request>() == 56);
+    assert!(mem::size_of::<C1Info>() == 232);
+    assert!(mem::size_of::<CircuitDigest>() == 280);
     assert!(mem::size_of::<Progress>() == 48);
     assert!(mem::size_of::<ProveRequest>() == 152);
     assert!(mem::offset_of!(ProveRequest, params_dir) == 80);
@@ -164,7 +332,7 @@ macro_rules! sized_default {
         }
     )*};
 }
-sized_default!(Error Config ProveRequest VerifyRequest);
+sized_default!(Error Config ProveRequest VerifyRequest SubmitOptions JobInfo Needs AssignmentsRequest C1Request C1Info CircuitDigest);
 
 macro_rules! library {
     ($($field:ident = $symbol:literal: fn($($arg:ident: $type:ty),*) -> $result:ty;)*) => {
@@ -195,6 +363,27 @@ library! {
         err: *mut Error) -> Status;
     last_stages = c"sealc2_last_stages": fn(engine: Engine, stages: *mut Stage, stage_size: usize, capacity: usize,
         count: *mut usize, err: *mut Error) -> Status;
+    submit = c"sealc2_submit": fn(engine: Engine, request: *const ProveRequest, options: *const SubmitOptions, job: *mut Job,
+        err: *mut Error) -> Status;
+    wait = c"sealc2_wait": fn(job: Job, timeout_ms: u64, proof: *mut u8, proof_cap: usize, proof_len: *mut usize,
+        err: *mut Error) -> Status;
+    job_progress = c"sealc2_job_progress": fn(job: Job, info: *mut JobInfo, err: *mut Error) -> Status;
+    requirements = c"sealc2_requirements": fn(engine: Engine, shape: *const c_char, device: *const c_char, needs: *mut Needs,
+        err: *mut Error) -> Status;
+    preload = c"sealc2_preload": fn(engine: Engine, shape: *const c_char, params_dir: *const c_char, dev_params: u32, job: Job,
+        err: *mut Error) -> Status;
+    evict = c"sealc2_evict": fn(engine: Engine, shape: *const c_char, params_dir: *const c_char, err: *mut Error) -> Status;
+    idle_release = c"sealc2_idle_release": fn(engine: Engine, err: *mut Error) -> Status;
+    metrics = c"sealc2_metrics": fn(engine: Engine, text: *mut c_char, text_cap: usize, text_len: *mut usize,
+        err: *mut Error) -> Status;
+    timeline = c"sealc2_timeline": fn(engine: Engine, format: u32, text: *mut c_char, text_cap: usize, text_len: *mut usize,
+        err: *mut Error) -> Status;
+    prove_assignments = c"sealc2_prove_assignments": fn(engine: Engine, request: *const AssignmentsRequest, proof: *mut u8,
+        proof_cap: usize, proof_len: *mut usize, err: *mut Error) -> Status;
+    read_c1 = c"sealc2_read_c1": fn(engine: Engine, request: *const C1Request, info: *mut C1Info, inputs: *mut u8,
+        inputs_cap: usize, err: *mut Error) -> Status;
+    circuit_digest = c"sealc2_circuit_digest": fn(engine: Engine, shape: *const c_char, job: Job, circuit: *mut CircuitDigest,
+        chunks: *mut u8, chunks_cap: usize, err: *mut Error) -> Status;
     shutdown = c"sealc2_shutdown": fn(err: *mut Error) -> Status;
 }
 

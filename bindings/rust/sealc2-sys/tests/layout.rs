@@ -31,7 +31,28 @@ macro_rules! constants {
 fn is_the_headers() {
     let mut facts = facts! {
         Error = sealc2_error { size, text, text_cap, text_len, op, want, got }
-        Config = sealc2_config { size, threads, host_bytes, device }
+        Config = sealc2_config { size, threads, host_bytes, device, device_bytes, queue_bytes }
+        SubmitOptions = sealc2_submit_options { size, id, priority, reserved, deadline_ms, room_ms }
+        JobInfo = sealc2_job_info {
+            size, id, state, priority, partitions, delivered, partition, status, stage, done, queued_ns, running_ns
+        }
+        Needs = sealc2_needs {
+            size, partitions, threads, host_bytes, device_bytes, shared_bytes, host_limit, device_limit, batch, ahead, devices,
+            threads_limit
+        }
+        Density = sealc2_s2_density { words, bits, ones }
+        Circuit = sealc2_s2_prover { a_aux, b_inp, b_aux, a, b, c, abc_len, inp, inp_len, aux, aux_len }
+        AssignmentsRequest = sealc2_assignments_request {
+            size, params, circuits, count, r, s, scalar_count, job, progress, user, dev_params
+        }
+        C1Request = sealc2_c1_request { size, c1, c1_len, statement, statement_len, sector_id, prover_id }
+        C1Info = sealc2_c1_info {
+            size, shape, registered_proof, partitions, inputs, challenges, porep_id, replica_id, comm_r, comm_d, ticket, seed
+        }
+        CircuitDigest = sealc2_circuit {
+            size, inputs, aux, constraints, rows, domain, nonzero, max_terms, a_aux, b_input, b_aux, sha256, poseidon, chunk_rows,
+            chunks, digest, a_aux_digest, b_input_digest, b_aux_digest
+        }
         Progress = sealc2_progress { size, partition, partitions, stage, elapsed_ns, done, start_ns }
         ProveRequest = sealc2_prove_request {
             size, c1, c1_len, statement, statement_len, sector_id, prover_id, params_dir, dev_params, circuit_proofs, r, s,
@@ -50,9 +71,15 @@ fn is_the_headers() {
         INTERNAL = SEALC2_INTERNAL
         DEV_PARAMS_ENV = SEALC2_DEV_PARAMS_ENV DEV_PARAMS_ALLOW = SEALC2_DEV_PARAMS_ALLOW
         DEV_PARAMS_REFUSE = SEALC2_DEV_PARAMS_REFUSE
+        JOB_ID_BYTES = SEALC2_JOB_ID_BYTES FOREVER = SEALC2_FOREVER
+        CLASS_POREP = SEALC2_CLASS_POREP CLASS_SNAP = SEALC2_CLASS_SNAP CLASS_WINDOW_POST = SEALC2_CLASS_WINDOW_POST
+        CLASS_WINNING_POST = SEALC2_CLASS_WINNING_POST
+        JOB_QUEUED = SEALC2_JOB_QUEUED JOB_RUNNING = SEALC2_JOB_RUNNING JOB_DONE = SEALC2_JOB_DONE
+        JOB_FAILED = SEALC2_JOB_FAILED JOB_CANCELLED = SEALC2_JOB_CANCELLED
+        TIMELINE_TEXT = SEALC2_TIMELINE_TEXT TIMELINE_JSON = SEALC2_TIMELINE_JSON TIMELINE_CHROME = SEALC2_TIMELINE_CHROME
     });
 
-    let mut source = String::from("#include \"sealc2.h\"\n#include <stdio.h>\nint main(void) {\n");
+    let mut source = String::from("#include \"sealc2.h\"\n#include \"sealc2_s2.h\"\n#include <stdio.h>\nint main(void) {\n");
     for (_, _, expression) in &facts {
         writeln!(source, "printf(\"%zu\\n\", (size_t){});", expression).unwrap();
     }

@@ -82,6 +82,11 @@ use std::{error, fmt};
 
 use sealc2_sys as sys;
 
+mod circuits;
+mod jobs;
+pub use circuits::{Assignment, AssignmentOptions, Circuit, Density, Fr, C1};
+pub use jobs::{Class, JobProgress, Requirements, State, SubmitOptions, Submitted, TimelineFormat};
+
 /// Bytes of one partition's proof.
 pub const PROOF_BYTES: usize = sys::PROOF_BYTES;
 
@@ -107,7 +112,7 @@ pub enum Kind {
     NoDevice,
     /// The budget can never hold what is needed.
     NoMemory,
-    /// By a [`Job`], a closure, or the end of the library.
+    /// By a [`Job`], a closure, [`Submitted::cancel`], a deadline, or the end of the engine.
     Cancelled,
     /// A wait ended before the result was there.
     Timeout,
@@ -217,8 +222,12 @@ pub struct Config {
     pub threads: u64,
     /// Host memory in bytes; 0: the cgroup limit or the machine's memory.
     pub host_bytes: u64,
-    /// "cpu" or "auto"; `None`: "auto".
+    /// "cpu", "cuda", "cuda:1", "cuda:0,2", "cuda:all" or "auto"; `None`: `SEALC2_DEVICE`, then "auto".
     pub device: Option<String>,
+    /// Memory of each GPU in bytes; 0: what is free at the start, less some headroom.
+    pub device_bytes: u64,
+    /// Part of the host memory for the requests of submitted jobs, in bytes; 0: a 32nd, at most 512 MiB.
+    pub queue_bytes: u64,
 }
 
 /// Where parameter files are, and which keys are accepted.
@@ -423,6 +432,8 @@ impl Engine {
             threads: config.threads,
             host_bytes: config.host_bytes,
             device: device.as_ref().map_or(null(), |d| d.as_ptr()),
+            device_bytes: config.device_bytes,
+            queue_bytes: config.queue_bytes,
             ..sys::Config::default()
         };
         let mut handle = 0;
@@ -440,11 +451,7 @@ impl Engine {
     /// in the caller.
     pub fn prove_with(&self, sector: &Sector<'_>, params: &ParamSource, options: Options<'_>) -> Result<Proof> {
         let folder = params.folder_c()?;
-        let (r, s) = options.randomness.unwrap_or_default();
-        if r.len() != s.len() {
-            return Err(Error::caller(format!("randomness: {} scalars r, {} scalars s", r.len(), s.len())));
-        }
-        let scalars = |v: &[[u8; 32]]| if v.is_empty() { null() } else { v.as_ptr().cast() };
+        let (r, s) = randomness(options.randomness)?;
         let mut watch = Watch { progress: options.progress, partition: options.partition, panic: None };
         let request = sys::ProveRequest {
             c1: sector.c1.as_ptr(),
@@ -456,8 +463,8 @@ impl Engine {
             params_dir: folder.as_ref().map_or(null(), |f| f.as_ptr()),
             dev_params: params.development_c(),
             circuit_proofs: options.circuit_proofs.into(),
-            r: scalars(r),
-            s: scalars(s),
+            r: pointer_to(r).cast(),
+            s: pointer_to(s).cast(),
             scalar_count: r.len(),
             job: options.job.map_or(0, |j| j.0.handle),
             progress: watch.progress.as_ref().map(|_| on_progress as sys::ProgressFn),
@@ -544,6 +551,29 @@ impl Drop for Engine {
         // SAFETY: handles are numbers; any is safe to close.
         unsafe { (self.library.close)(self.handle, null_mut()) };
     }
+}
+
+/// r and s of a request, as many of one as of the other; empty for none.
+fn randomness<'a>(given: Option<(&'a [[u8; 32]], &'a [[u8; 32]])>) -> Result<(&'a [[u8; 32]], &'a [[u8; 32]])> {
+    let (r, s) = given.unwrap_or_default();
+    if r.len() != s.len() {
+        return Err(Error::caller(format!("randomness: {} scalars r, {} scalars s", r.len(), s.len())));
+    }
+    Ok((r, s))
+}
+
+/// A slice's pointer for C: NULL for an empty one.
+fn pointer_to<T>(slice: &[T]) -> *const T {
+    if slice.is_empty() {
+        null()
+    } else {
+        slice.as_ptr()
+    }
+}
+
+/// A name for C.
+fn text_c(what: &str, text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| Error::caller(format!("{}: a NUL in {:?}", what, text)))
 }
 
 /// Text up to the NUL.

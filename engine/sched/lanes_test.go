@@ -343,3 +343,64 @@ func TestRun_FailsBesideOthers(t *testing.T) {
 		}
 	})
 }
+
+// TestRun_AgainLeavesTheLane: a partition that begins once more while its batch keeps the lane, and has nothing else for it, leaves it
+// to others at once, though its batch goes on.
+func TestRun_AgainLeavesTheLane(t *testing.T) {
+	virtual(t, Config{}, 1, func(s *Scheduler, d []*fakeDevice) {
+		tried := false
+		j := &timed{t: t, start: time.Now(), shares: []Share{{Device: d[0], Batch: 2, Ahead: 1}}, parts: 2, steps: func(_, first, count int) []step {
+			var err error
+			if !tried {
+				tried, err = true, ErrAgain
+			}
+			all := []step{{"a", host.LaneDevice, 0, nil, true, 10, nil}, {"load", host.LaneCopy, 0, nil, false, 30, nil}, {"b", host.LaneDevice, 0, []int{1}, false, 10, nil},
+				{"check", host.LaneHost, 0, nil, false, 15, err}}
+			if count == 2 {
+				all = append(all, step{"long", host.LaneHost, 1, nil, false, 100, nil})
+			}
+			return all
+		}}
+		other := &timed{t: t, start: time.Now(), shares: []Share{{Device: d[0], Batch: 1, Ahead: 1}}, parts: 1, steps: func(int, int, int) []step {
+			return []step{{"other", host.LaneDevice, 0, nil, false, 10, nil}}
+		}}
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := s.Run(context.Background(), j.job()); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(time.Millisecond)
+		both.Go(func() {
+			if err := s.Run(context.Background(), other.job()); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Wait()
+		if want := []string{"other 15-25"}; !slices.Equal(other.log, want) {
+			t.Errorf("got %q, want %q", other.log, want)
+		}
+	})
+}
+
+// TestRun_AgainBesideItself: while a stage asks for its partition once more another stage of it runs on, and ends well or asks for the
+// same. The partition begins once more, once, and what is delivered is of then.
+func TestRun_AgainBesideItself(t *testing.T) {
+	for _, second := range []error{nil, ErrAgain} {
+		virtual(t, Config{}, 1, func(s *Scheduler, d []*fakeDevice) {
+			j := &timed{t: t, start: time.Now(), shares: []Share{{Device: d[0], Batch: 1, Ahead: 2}}, parts: 1}
+			j.steps = func(int, int, int) []step {
+				if len(j.batches) == 1 {
+					return []step{{"a", host.LaneDevice, 0, nil, false, 20, second}, {"b", host.LaneHost, 0, nil, false, 10, ErrAgain}}
+				}
+				return []step{{"c", host.LaneDevice, 0, nil, false, 50, nil}}
+			}
+			if err := s.Run(context.Background(), j.job()); err != nil {
+				t.Fatal(err)
+			}
+			if want := []string{"b 0-10", "a 0-20", "c 20-70"}; !slices.Equal(j.log, want) || !slices.Equal(j.order, []int{0}) || time.Since(j.start) != 70*time.Millisecond {
+				t.Errorf("got %q, delivered %v after %v", j.log, j.order, time.Since(j.start))
+			}
+		})
+	}
+}

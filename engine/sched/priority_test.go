@@ -226,3 +226,33 @@ func TestClass_String(t *testing.T) {
 	}
 	idle(t, b)
 }
+
+// TestTurnstile_GrantedWhileGivingUp: a turn that comes at the moment at which its job gives up is handed on.
+func TestTurnstile_GrantedWhileGivingUp(t *testing.T) {
+	both := 0 // the turn had come, and the job had given up
+	for range 300 {
+		q := newTurnstile(1)
+		if err := q.enter(context.Background(), host.Priority{}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		entered := make(chan error)
+		go func() { entered <- q.enter(ctx, host.Priority{Serial: 1}) }()
+		until(t, "it waits", func() bool { q.mu.Lock(); defer q.mu.Unlock(); return q.waiting.len() == 1 })
+		q.mu.Lock() // so that both are there when it looks
+		cancel()
+		q.handOn()
+		q.mu.Unlock()
+		if err := <-entered; err == nil {
+			q.leave()
+		} else {
+			both++
+		}
+		if q.free != 1 || q.waiting.len() != 0 {
+			t.Fatalf("%d free, %d wait", q.free, q.waiting.len())
+		}
+	}
+	if both == 0 {
+		t.Error("never at the same time")
+	}
+}

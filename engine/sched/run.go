@@ -102,6 +102,7 @@ type event struct {
 	entry Entry
 	err   error
 	again *redo
+	more  bool // err asks for what was asked for already
 }
 
 // batch is one batch under way. Its stages' state is under the scheduler's mutex.
@@ -120,6 +121,7 @@ type batch struct {
 	open     int                           // stages that have not ended
 	left     [phaseCount]int               // of them by phase
 	parts    []int                         // of them of each partition
+	redone   []bool                        // partitions that begin once more
 	queue    [host.LaneCount][]int         // stages that have not been offered to their lane
 	taken    [host.LaneCount]bool          // one stage is offered or runs
 	places   [host.LaneCount]*item[*ready] // of the stage that is offered
@@ -243,7 +245,7 @@ func (r *run) see(e *event, tell bool) error {
 	case e.again != nil:
 		r.again = append(r.again, *e.again)
 		return r.fail(e.entry.Partition, e.entry.Stage, told)
-	case e.err != nil:
+	case e.err != nil && !e.more:
 		return r.fail(e.entry.Partition, e.entry.Stage, e.err)
 	default:
 		return r.fail(e.entry.Partition, e.entry.Stage, told)
@@ -398,6 +400,7 @@ func (r *run) begin(ctx context.Context, share, first, count int, make func() (B
 func (b *batch) prepare() error {
 	limit := b.run.plan.Stage
 	b.ended, b.open, b.parts = make([]bool, len(b.stages)), len(b.stages), make([]int, max(1, b.count))
+	b.redone = make([]bool, len(b.parts))
 	b.computes = slices.IndexFunc(b.stages, func(s host.Stage) bool { return s.Lane == host.LaneDevice })
 	if b.computes < 0 {
 		b.computes = len(b.stages)
@@ -551,15 +554,18 @@ func (r *run) tell(e event) {
 func (b *batch) book(i int, l *lane, e event) {
 	r, stage := b.run, &b.stages[i]
 	again := e.err != nil && stage.Partition >= 0 && errors.Is(e.err, ErrAgain)
-	if again {
-		e.again = &redo{e.entry.Partition, b.share}
+	if again { // stages of two lanes may both ask for it
+		if e.more = b.redone[stage.Partition]; !e.more {
+			e.again = &redo{e.entry.Partition, b.share}
+		}
+		b.redone[stage.Partition] = true
 	}
 	b.taken[stage.Lane] = false
 	b.end(i)
 	if again {
 		b.skip(stage.Partition)
 		b.unkeep()
-	} else if stage.Partition >= 0 && b.parts[stage.Partition] == 0 && e.err == nil && b.count > 0 {
+	} else if stage.Partition >= 0 && b.parts[stage.Partition] == 0 && e.err == nil && !b.redone[stage.Partition] && b.count > 0 {
 		r.finished[b.first+stage.Partition] = true
 	}
 	if e.err != nil && !again {

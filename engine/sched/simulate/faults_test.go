@@ -77,6 +77,7 @@ type errand struct {
 	fired     map[status.Kind]bool
 	once      map[string]bool // places whose fault has fired
 	delivered int
+	done      map[int]bool // partitions of which all has run
 	running   int
 	over      bool
 	planAt    time.Duration // when it began to wait for memory; 0: it does not
@@ -309,6 +310,14 @@ func (l *lot) ends(i int, err error) {
 			delete(d.inside, l)
 		}
 	}
+	if s.Partition >= 0 && err == nil {
+		l.done[l.first+s.Partition] = true
+		for k := range l.stages {
+			if l.stages[k].Partition == s.Partition && !l.ended[k] {
+				l.done[l.first+s.Partition] = false
+			}
+		}
+	}
 	if errors.Is(err, sched.ErrAgain) { // what is left of its partition does not run
 		for k := range l.stages {
 			if o := &l.stages[k]; o.Partition == s.Partition && !l.began[k] {
@@ -400,8 +409,8 @@ func (e *errand) job() *sched.Job {
 	}
 	j.Deliver = func(i int) error {
 		e.mu.Lock()
-		if i != e.delivered {
-			e.wrong("job %d: partition %d delivered after %d", e.number, i, e.delivered)
+		if i != e.delivered || !e.done[i] {
+			e.wrong("job %d: partition %d delivered after %d, all of it has run: %v", e.number, i, e.delivered, e.done[i])
 		}
 		e.delivered++
 		e.mu.Unlock()
@@ -492,7 +501,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.sched = sched.NewWith(config, devices...)
 	for i := range 2 + random.IntN(7) {
 		e := &errand{world: w, number: i, class: sched.Class(random.IntN(4)), start: pause(40), parts: 1 + random.IntN(4), shared: one(3),
-			faults: map[string]fault{}, fired: map[status.Kind]bool{}, once: map[string]bool{}}
+			faults: map[string]fault{}, fired: map[status.Kind]bool{}, once: map[string]bool{}, done: map[int]bool{}}
 		if one(3) {
 			e.deadline = e.start + pause(100)
 		}
@@ -609,7 +618,7 @@ func (w *world) simulate() {
 	time.Sleep(time.Second) // what is lost or slow is back
 	for i, d := range w.devices {
 		next := &errand{world: w, number: 100 + i, class: sched.PoRep, parts: 3, needs: host.Needs{HostBytes: 100, DeviceBytes: 100},
-			shares: []sched.Share{{Device: d, Batch: 2, Ahead: 2}}, stages: randomStages(w.seed), fired: map[status.Kind]bool{}, once: map[string]bool{}}
+			shares: []sched.Share{{Device: d, Batch: 2, Ahead: 2}}, stages: randomStages(w.seed), fired: map[status.Kind]bool{}, once: map[string]bool{}, done: map[int]bool{}}
 		next.run()
 	}
 	close(done)

@@ -34,7 +34,7 @@ else
 fi
 cp -r tests/vectors tests/params.sh "$out/tests/"
 cp -r cuda/kernels/tuning "$out/cuda/kernels/" # tests compare numbers with them
-cp tests/device/run.sh tests/device/table.awk go.mod "$out/"
+cp tests/device/run.sh tests/device/table.awk tests/device/jobs.awk go.mod "$out/"
 tar -C "$(dirname "$out")" -czf "$out.tar.gz" "$(basename "$out")"
 bytes=$(stat -c %s "$out.tar.gz")
 echo "$out.tar.gz: $bytes bytes"

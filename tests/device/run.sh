@@ -21,7 +21,7 @@ export SEALC2_TEST_DEVICE=cuda SEALC2_TEST_FATBIN=$root/kernels.fatbin SEALC2_PA
 # What each step is for stands at its function. Together 1,100 s.
 steps=(driver:20 field:20 ntt:20 rows:20 msm:60 points:40 setup:30 kinds:20 tiny:20 params:50 oracle:50 full:80 rust:80
   faults:220 sector:60 sanitize:160 table:150)
-more=(bench:300 jobs:580) # only by name
+more=(soak:60 hog:30 urgent:60 bench:300 jobs:580) # only by name
 sanitizer=${SANITIZER:-$(command -v compute-sanitizer)}
 
 # go NAME FOLDER ARGUMENTS runs a test binary where its package's folder would be.
@@ -149,6 +149,10 @@ bench() {
     go "$name" "cuda/$name" -test.run '^$' -test.bench . -test.benchtime "${BENCHTIME:-3x}" || return 1
   done
 }
+# Ten 32 GiB partitions and ninety small proofs in one process; memory that others take; urgent proofs beside 32 GiB partitions.
+soak() { go engine engine -test.v -test.run 'TestSoak_OnCard'; }
+hog() { go engine engine -test.v -test.run 'TestHog_OnCard'; }
+urgent() { go engine engine -test.run '^$' -test.bench UrgentOnCard -test.benchtime 1x; }
 
 # Whole jobs of a 32 GiB sector: one way to prove in a row each, with its figures and its chart in $STATE/jobs, where a run that was
 # stopped goes on behind them. Rows named `made` have parameters that are made in the card's memory; the others a file of 47 GB, made by
@@ -164,6 +168,7 @@ jobs() {
       explicit) flags="--rounds 3 --explicit" ;;
       soak) flags="--rounds 10" ;;
       two) flags="--rounds 3 --device cuda:0,1" ;;
+      queued) flags="--rounds 4 --jobs 2" ;;
       *GiB) flags="--rounds 2 --device-memory $row" ;;
       *) echo "no row $row"; return 1 ;;
     esac
@@ -181,6 +186,7 @@ jobs() {
     mv "$out/$row.part" "$out/$row.json"
     cat "$out/$row.json"
   done
+  awk -f "$root/jobs.awk" "$out"/*.json | tee "$STATE/jobs.md"
 }
 
 if [ "${1-}" = --step ]; then # one step in a shell of its own, so that it can be stopped with all that it started

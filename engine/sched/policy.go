@@ -136,11 +136,12 @@ func (b *batch) permitted(i int) bool {
 // claim takes a right where it is free and nobody goes before, or queues up for it.
 func (b *batch) claim(k right) bool {
 	r := &b.lanes.rights[k]
-	if r.busy < r.slots && b.fits(k) {
+	switch {
+	case b.place != nil: // grant comes back to it
+	case r.busy < r.slots && b.fits(k):
 		b.have(k)
 		return true
-	}
-	if b.place == nil {
+	default:
 		b.place, b.waitsFor = r.waiting.push(b), k
 	}
 	return false

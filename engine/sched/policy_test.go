@@ -63,3 +63,36 @@ func TestPolicyNamed(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestTwoLock_Borders: what stands at the borders of staging and computing. A batch that may compute at once stages first. One that only copies
+// gives its room to the one that waits to stage inside. And a batch that keeps the copy lane does so while it stages: behind that it
+// would wait for the right to compute, which another one has that needs the lane.
+func TestTwoLock_Borders(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		rooms int
+		parts [][]step
+		want  []string
+	}{
+		{"stages first", 0, [][]step{{{"h", host.LaneHost, 0, nil, false, 20, nil}, {"c", host.LaneCopy, 0, []int{0}, false, 5, nil}, {"d", host.LaneDevice, 0, nil, false, 10, nil}}},
+			[]string{"c 20-25", "d 25-35", "h 0-20"}},
+		{"only copies", 1, [][]step{
+			{{"c0", host.LaneCopy, 0, nil, false, 20, nil}},
+			{{"h1", host.LaneHost, 0, nil, false, 5, nil}, {"c1", host.LaneCopy, 0, []int{0}, false, 5, nil}, {"d1", host.LaneDevice, 0, []int{1}, false, 10, nil}}},
+			[]string{"c0 0-20", "c1 20-25", "d1 25-35", "h1 0-5"}},
+		{"keeps the copies", 0, [][]step{
+			{{"c0", host.LaneCopy, 0, nil, false, 5, nil}, {"d0", host.LaneDevice, 0, []int{0}, false, 20, nil}, {"e0", host.LaneCopy, 0, []int{1}, false, 5, nil}},
+			{{"c1", host.LaneCopy, 0, nil, true, 5, nil}, {"d1", host.LaneDevice, 0, []int{0}, false, 20, nil}, {"e1", host.LaneCopy, 0, []int{1}, false, 5, nil}}},
+			[]string{"c0 0-5", "c1 5-10", "d0 5-25", "d1 30-50", "e0 25-30", "e1 50-55"}},
+	} {
+		virtual(t, Config{Policy: TwoLock{}}, 1, func(s *Scheduler, d []*fakeDevice) {
+			j := &timed{t: t, start: time.Now(), shares: []Share{{Device: d[0], Batch: 1, Ahead: 3, Rooms: c.rooms}}, parts: len(c.parts), steps: func(_, first, _ int) []step { return c.parts[first] }}
+			if err := s.Run(context.Background(), j.job()); err != nil {
+				t.Fatal(err)
+			}
+			if got := sorted(j.log); !slices.Equal(got, c.want) {
+				t.Errorf("%s: got %q\nwant %q", c.name, got, c.want)
+			}
+		})
+	}
+}

@@ -31,6 +31,11 @@ type Config struct {
 	// UrgentBytes is the part of each GPU's memory that is kept for proofs of the highest class, which then start beside what runs; 0: 1 GiB of
 	// a budget of 20 GiB or more, else none; negative: none.
 	UrgentBytes int64
+	// Policy is the interlock rule by its name (sched.Policies), for comparing them: "reservation", which is meant for work, or empty, "single",
+	// "two-lock", "split". DeviceWorkers and PartitionWorkers are the numbers of batches under way at once on a device, and of host stages
+	// at once (gw and pw of the published designs); 0: what the policy and the plans say.
+	Policy                          string
+	DeviceWorkers, PartitionWorkers int
 	// QueueBytes is the part of the host memory that holds the requests of submitted jobs; 0: there is none, and nothing can be
 	// submitted. DefaultQueue is a 32nd, at most 512 MiB.
 	QueueBytes int64
@@ -152,6 +157,13 @@ func Open(config Config) (e *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
+	policy, err := sched.PolicyNamed(config.Policy)
+	if err != nil {
+		return nil, err
+	}
+	if config.DeviceWorkers < 0 || config.PartitionWorkers < 0 {
+		return nil, status.New(status.Caller, op, "workers", "0 or more", fmt.Sprintf("%d on a device, %d for partitions", config.DeviceWorkers, config.PartitionWorkers))
+	}
 	devices, err := chooseDevices(&config, limits)
 	if err != nil {
 		return nil, err
@@ -175,7 +187,10 @@ func Open(config Config) (e *Engine, err error) {
 		jobs:     newJobs(queueBytes),
 	}
 	e.tally.opened = time.Now()
-	e.sched = sched.New(e.budget, sched.SystemClock{}, timelineLength, slots...)
+	e.sched = sched.NewWith(sched.Config{
+		Budget: e.budget, Clock: sched.SystemClock{}, TimelineLength: timelineLength,
+		Policy: policy, Workers: config.DeviceWorkers, PartitionWorkers: config.PartitionWorkers,
+	}, slots...)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for _, d := range devices {
 		e.log(d.level, "device %s (%s): %s; %s", d.name, d.why, limits, host.CPU())

@@ -186,7 +186,7 @@ func (p *proof) planOn(devices []*device) (plan sched.Plan, err error) {
 		if err != nil {
 			return sched.Plan{}, err
 		}
-		ahead := min(one.Ahead, (w.partitions+one.Batch-1)/max(one.Batch, 1))
+		ahead := min(p.ahead(d, &one), (w.partitions+one.Batch-1)/max(one.Batch, 1))
 		p.log("debug", "%s: %d partitions, batches of %d, %d at once, each %s of host memory and %d threads on %s", w.name, w.partitions,
 			one.Batch, ahead, host.FormatBytes(one.HostBytes+beside), one.Threads, d.name)
 		plan.Shares = append(plan.Shares, sched.Share{Device: d, Batch: one.Batch, Ahead: ahead})
@@ -204,6 +204,19 @@ func (p *proof) planOn(devices []*device) (plan sched.Plan, err error) {
 			Run: func(ctx context.Context) error { p.admitted(); return w.values.check(ctx, p) }}}
 	}
 	return plan, nil
+}
+
+// ahead is how many batches of a job a device has at once: as planned, or as many as it has workers, where their memory fits.
+func (p *proof) ahead(d *device, plan *groth16.Plan) int {
+	ahead := max(plan.Ahead, 1)
+	if p.config.DeviceWorkers <= ahead || plan.DeviceBytes == 0 {
+		return ahead
+	}
+	room := d.bytes
+	for _, s := range plan.Shared {
+		room -= s.Needs.DeviceBytes
+	}
+	return max(ahead, min(p.config.DeviceWorkers, int(room/plan.DeviceBytes)))
 }
 
 // programValues are those of partitions of a program. layOut makes what the circuit of a partition is fed

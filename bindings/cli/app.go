@@ -47,8 +47,11 @@ type app struct {
 	threads int
 	memory  string
 	gpuMem  string
-	device  device
-	level   choice
+	// Of bench prove.
+	policy                       string
+	gpuWorkers, partitionWorkers int
+	device                       device
+	level                        choice
 }
 
 // errAnswered ends a command whose answer, already written, is no: exit code 1 and nothing more to say.
@@ -177,7 +180,9 @@ func (a *app) result(v any, text func(w io.Writer)) error {
 
 // config says what the engine may use, from the flags and the environment.
 func (a *app) config() (engine.Config, error) {
-	config := engine.Config{Threads: a.threads, Device: a.device.value, Log: a.con.log}
+	config := engine.Config{
+		Threads: a.threads, Device: a.device.value, Log: a.con.log, Policy: a.policy, DeviceWorkers: a.gpuWorkers, PartitionWorkers: a.partitionWorkers,
+	}
 	if config.Threads == 0 {
 		config.Threads = host.ThreadCap(a.getenv(envThreads))
 	}

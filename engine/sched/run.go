@@ -186,7 +186,7 @@ func (r *run) all(ctx context.Context, fill func(context.Context) error) (err er
 			cancel()
 			r.stop()
 		}
-		events, running, batches := r.wait(ctx)
+		events, batches := r.wait(ctx)
 		for _, e := range events {
 			// Who has given up is told nothing more.
 			if told := r.see(&e, err == nil && ctx.Err() == nil); err == nil {
@@ -203,7 +203,7 @@ func (r *run) all(ctx context.Context, fill func(context.Context) error) (err er
 			err = r.deliver(ctx)
 		}
 		switch {
-		case err != nil && running == 0 && r.isStopped():
+		case err != nil && r.isOver():
 			return err
 		case err == nil && batches == 0 && len(events) == 0:
 			return nil
@@ -213,15 +213,15 @@ func (r *run) all(ctx context.Context, fill func(context.Context) error) (err er
 
 // wait returns what happened since the last call, waiting until something has: stages ended, ctx did, all stages of a
 // job that was stopped have, or there is nothing to wait for.
-func (r *run) wait(ctx context.Context) (events []event, running, batches int) {
+func (r *run) wait(ctx context.Context) (events []event, batches int) {
 	for {
 		r.mu.Lock()
 		events, r.events = r.events, nil
-		running, batches = r.running, len(r.batches)
-		stopped := r.stopped
+		batches = len(r.batches)
+		stopped, running := r.stopped, r.running
 		r.mu.Unlock()
 		if len(events) > 0 || batches == 0 || stopped && running == 0 {
-			return events, running, batches
+			return events, batches
 		}
 		if stopped {
 			<-r.wake
@@ -230,7 +230,7 @@ func (r *run) wait(ctx context.Context) (events []event, running, batches int) {
 		select {
 		case <-r.wake:
 		case <-ctx.Done():
-			return nil, running, batches
+			return nil, batches
 		}
 	}
 }
@@ -254,16 +254,21 @@ func (r *run) see(e *event, tell bool) error {
 
 // interrupted is the end of the context, at the stage that comes next.
 func (r *run) interrupted(ctx context.Context) error {
+	partition, stage := r.comesNext()
+	return r.fail(partition, stage, border(ctx))
+}
+
+// comesNext is a stage that has not ended; WholeJob and no name where there is none.
+func (r *run) comesNext() (partition int, stage string) {
 	r.mu.Lock()
-	partition, stage := WholeJob, ""
+	defer r.mu.Unlock()
 	if len(r.batches) > 0 {
 		b := r.batches[0]
 		if i := slices.Index(b.ended, false); i >= 0 {
-			partition, stage = b.index(&b.stages[i]), b.stages[i].Name
+			return b.index(&b.stages[i]), b.stages[i].Name
 		}
 	}
-	r.mu.Unlock()
-	return r.fail(partition, stage, border(ctx))
+	return WholeJob, ""
 }
 
 // closeEnded closes the batches whose stages have all ended.
@@ -297,10 +302,10 @@ func (r *run) close(b *batch) error {
 // abandon closes what is left when all returns: nothing of it runs.
 func (r *run) abandon() {
 	r.mu.Lock()
-	left := r.batches
+	left, running := r.batches, r.running
 	r.batches = nil
-	status.Check(r.running == 0, op, "no stage that runs on")
 	r.mu.Unlock()
+	status.Check(running == 0, op, "no stage that runs on")
 	for _, b := range left {
 		_ = r.close(b) // the job has failed before
 	}
@@ -481,7 +486,7 @@ func (s *Scheduler) startReady(l *lane) {
 		if next == nil {
 			return
 		}
-		if next.batch.ctx.Err() != nil { // nothing starts after the end of its context, which Run sees by itself
+		if next.batch.run.stopped || next.batch.ctx.Err() != nil { // nothing starts after the end of its context, which Run sees by itself
 			l.busy--
 			l.heavy -= next.weight
 			l.kept = kept
@@ -626,10 +631,11 @@ func (r *run) stop() {
 	r.withdraw()
 }
 
-func (r *run) isStopped() bool {
+// isOver says whether nothing of the job runs or will start.
+func (r *run) isOver() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stopped
+	return r.stopped && r.running == 0
 }
 
 // withdraw leaves all queues; the caller holds the mutex. Lanes that a batch keeps, and its rights, are free once it is closed.

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -44,16 +45,33 @@ type device struct{ value string }
 
 var _ pflag.Value = (*device)(nil)
 
+// deviceForm is how devices are written.
+var deviceForm = regexp.MustCompile(`^(cpu|auto|cuda|cuda:all|cuda:[0-9]+(,[0-9]+)*)$`)
+
 func (d *device) String() string { return d.value }
 
-func (d *device) Type() string { return "cpu|cuda|cuda:N|auto" }
+func (d *device) Type() string { return "cpu|cuda|cuda:N,..|cuda:all|auto" }
 
 func (d *device) Set(text string) error {
 	text = strings.ToLower(text)
-	if !slices.Contains([]string{"cpu", "cuda", "auto"}, text) && !(strings.HasPrefix(text, "cuda:") && len(text) > len("cuda:")) {
-		return errors.New("one of cpu, cuda, cuda: and a number, auto")
+	if !deviceForm.MatchString(text) {
+		return errors.New("one of cpu, cuda, cuda: and a number or several with commas between them, cuda:all, auto")
 	}
 	d.value = text
+	return nil
+}
+
+// oneDevice is the --device flag of commands whose work one device does alone.
+type oneDevice struct{ *device }
+
+func (d oneDevice) Type() string { return "cpu|cuda|cuda:N|auto" }
+
+func (d oneDevice) Set(text string) error {
+	var wish device
+	if err := wish.Set(text); err != nil || wish.value == "cuda:all" || strings.Contains(text, ",") {
+		return errors.New("one of cpu, cuda, cuda: and a number, auto; this work is not shared by several GPUs")
+	}
+	*d.device = wish
 	return nil
 }
 

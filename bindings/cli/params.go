@@ -113,7 +113,7 @@ func (a *app) paramsCommand() *cobra.Command {
 	check.Flags().Var(&shape, "shape", "circuit that the keys must be of")
 	check.Flags().BoolVar(&digest, "digest", false, "hash whole files")
 	check.Flags().BoolVar(&again, "again", false, "check points also where the same file passed before")
-	check.Flags().Var(&a.device, "device", "where to check points")
+	check.Flags().Var(oneDevice{&a.device}, "device", "where to check points")
 	return group("params", "Look at parameter files", check)
 }
 

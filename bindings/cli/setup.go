@@ -55,7 +55,7 @@ func (a *app) setupCommand() *cobra.Command {
 	c.Flags().Var(&names, "names", "file names")
 	c.Flags().StringVar(&seed, "seed", params.DefaultSetupText, "text that the scalars are made of")
 	c.Flags().StringVar(&out, "out", "", "folder for the files; made if it is not there")
-	c.Flags().Var(&a.device, "device", "where to make the points")
+	c.Flags().Var(oneDevice{&a.device}, "device", "where to make the points")
 	c.Flags().BoolVar(&plain, "no-digests", false, "leave out the digests of the .params file")
 	require(c, "shape", "out")
 	return c

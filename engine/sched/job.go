@@ -2,6 +2,7 @@ package sched
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -56,6 +57,9 @@ const WholeJob = -1
 // ErrAgain, returned or wrapped by a stage of one partition, ends that partition without a result: it begins once more, in a
 // batch of its own, and where there are several devices on another one if that is soon free. How often is up to the job.
 var ErrAgain = errors.New("the partition is to be proved once more")
+
+// ErrAlone is ErrAgain for a partition that lacked room beside others: from then on its device has one batch of the job at once.
+var ErrAlone = fmt.Errorf("%w, alone on its device", ErrAgain)
 
 // Plan is what a job needs once it is prepared.
 type Plan struct {

@@ -244,6 +244,11 @@ func (r *run) see(e *event, tell bool) error {
 	switch {
 	case e.again != nil:
 		r.again = append(r.again, *e.again)
+		if errors.Is(e.err, ErrAlone) {
+			r.mu.Lock()
+			r.plan.Shares[e.again.share].Ahead = 1
+			r.mu.Unlock()
+		}
 		return r.fail(e.entry.Partition, e.entry.Stage, told)
 	case e.err != nil && !e.more:
 		return r.fail(e.entry.Partition, e.entry.Stage, e.err)

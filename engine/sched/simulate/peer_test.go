@@ -12,8 +12,7 @@ import (
 
 const ms = time.Millisecond
 
-// peerHost is the machine that the peer was measured on: 16 CPUs, one H200, 16 threads of reading memory 121 GB/s (docs/measurements.md,
-// "Policies in the simulator").
+// peerHost is the machine that the peer was measured on: 16 CPUs, one H200 (docs/measurements.md, "Policies in the simulator").
 func peerHost() *Machine {
 	return &Machine{Cores: 16, HostBytes: 1 << 40, Cards: []*Card{{Title: "H200", Bytes: 141e9}}}
 }

@@ -45,6 +45,7 @@ type Backend struct {
 	info    driver.Info
 	card    card
 	urgent  int64 // bytes left to another backend
+	whole   int64 // limit of the card before others took memory
 	threads int
 	feeding chan struct{} // has an element while a batch feeds points
 
@@ -181,6 +182,7 @@ func Open(config Config) (b *Backend, err error) {
 		s.memory.limit -= b.urgent
 		o.config.MemoryBytes = s.memory.limit // the next session's too
 		b.info = s.device.Info
+		b.whole = s.memory.limit
 		b.card = card{Card: cardOf(b.info), limit: s.memory.limit, held: s.word.Size(), unit: s.memory.unit, hostBytes: config.HostBytes}
 		return nil
 	})
@@ -214,7 +216,11 @@ func (b *Backend) UrgentBytes() int64 { return b.urgent }
 func (b *Backend) Name() string { return b.name }
 
 // MemoryBytes is what proofs may take of the device's memory.
-func (b *Backend) MemoryBytes() int64 { return b.card.limit }
+func (b *Backend) MemoryBytes() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.card.limit
+}
 
 // Close gives the device back. No partition may be open. Closing twice is legal.
 func (b *Backend) Close() error { return b.owner.close() }

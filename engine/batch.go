@@ -81,6 +81,12 @@ func (b *batch) Stages() (all []host.Stage) {
 		case "evaluate":
 			s.Run = b.evaluate(k, s.Run)
 		}
+		if len(b.parts) == 1 {
+			s.Partition = 0
+		}
+		if s.Partition >= 0 {
+			s.Run = b.smaller(s.Partition, s.Run)
+		}
 		s.After = after
 		place[i] = len(all)
 		all = append(all, s)
@@ -141,6 +147,25 @@ func (b *batch) evaluate(k int, run func(context.Context) error) func(context.Co
 			b.work.evaluated()
 		}
 		return nil
+	}
+}
+
+// shrinkLimit bounds how often a partition begins once more for lack of memory.
+const shrinkLimit = 3
+
+// smaller lets a partition begin once more, by a smaller plan, where other programs have taken memory that this one counted on.
+func (b *batch) smaller(k int, run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := run(ctx)
+		if status.KindOf(err) != status.NoMemory || ctx.Err() != nil {
+			return err
+		}
+		device, ok := b.device.backend.(groth16.Shrinker)
+		if !ok || b.shrink(b.first+k) > shrinkLimit || !device.Shrink(ctx, err) {
+			return err
+		}
+		b.log("warn", "partition %d: %v; trying again with less", b.first+k, err)
+		return sched.ErrAlone
 	}
 }
 

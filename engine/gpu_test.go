@@ -299,3 +299,45 @@ func TestSubmit_Urgent(t *testing.T) {
 		t.Errorf("too large for the part that is kept: %v", err)
 	}
 }
+
+// Goal: memory that another program takes after the plans were made costs a proof nothing but time: it begins once more by a smaller plan; where no
+// plan is small enough, the error has both numbers and the next proof works once there is memory again.
+func TestProveProgram_OthersTakeMemory(t *testing.T) {
+	api, images, double := kerneltest.Machine(t, 9)
+	if double == nil {
+		t.Skip("a card has TestHog_OnCard")
+	}
+	c := loadTiny(t, "tiny-16")
+	var log logBook
+	e := open(t, Config{Device: "cuda", gpus: onMachine(api, images), Log: log.add}, nil)
+	right := func(when string, again bool) {
+		t.Helper()
+		log.mu.Lock()
+		log.lines = nil
+		log.mu.Unlock()
+		result, err := e.ProveProgram(context.Background(), c.request(2))
+		if err != nil || !bytes.Equal(result.Proof, bytes.Repeat(c.proof, 2)) {
+			t.Fatalf("%s: %v", when, err)
+		}
+		if again != log.has("trying again with less") {
+			t.Errorf("%s: log %q", when, log.lines)
+		}
+	}
+	// All but so much is gone: too little for everything resident, enough for points in pieces.
+	const whole, left = 8 << 30, 17 << 20
+	double.Hog(0, whole-left)
+	right("little memory", true)
+	right("little memory, known by now", false)
+	double.Hog(0, left-(1<<20))
+	if err := e.devices[0].backend.(groth16.Resident).Release(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.ProveProgram(context.Background(), c.request(2)); status.KindOf(err) != status.NoMemory {
+		t.Errorf("no memory: %v", err)
+	}
+	double.Hog(0, -(whole - (1 << 20)))
+	if err := e.devices[0].backend.(groth16.Resident).Release(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	right("memory again", false)
+}

@@ -81,6 +81,7 @@ type proof struct {
 
 	results  sync.Mutex
 	attempts map[int]int           // by partition
+	shrinks  map[int]int           // by partition: attempts that lacked memory
 	proofs   map[int]groth16.Proof // that were verified and not delivered yet
 }
 
@@ -93,6 +94,17 @@ func (p *proof) attempt(index int) int {
 	}
 	p.attempts[index]++
 	return p.attempts[index]
+}
+
+// shrink counts the times that a partition lacked memory.
+func (p *proof) shrink(index int) int {
+	p.results.Lock()
+	defer p.results.Unlock()
+	if p.shrinks == nil {
+		p.shrinks = map[int]int{}
+	}
+	p.shrinks[index]++
+	return p.shrinks[index]
 }
 
 // finish keeps a proof until its turn to be delivered has come.

@@ -112,7 +112,7 @@ func open(t testing.TB, config Config, wrap func(groth16.Backend) groth16.Backen
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
-		if u := e.budget.Usage(); u.Used != (host.Needs{}) || u.Waiting != 0 {
+		if u := e.budget.Usage(); u.Used != u.Kept || u.Waiting != 0 {
 			t.Errorf("budget is not as before: %+v", u)
 		}
 	})

@@ -18,3 +18,10 @@ type Resident interface {
 	// Release gives back all device memory that no proof uses, for other programs.
 	Release(ctx context.Context) error
 }
+
+// Shrinker is what a Backend offers besides where other programs can take memory from it that plans count on.
+type Shrinker interface {
+	// Shrink says whether err, which a stage failed with, is due to that, and plans made from now on are smaller: then the partition may
+	// begin once more.
+	Shrink(ctx context.Context, err error) bool
+}

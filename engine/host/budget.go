@@ -72,7 +72,8 @@ type Reservation struct {
 // Usage is a budget's state at one moment.
 type Usage struct {
 	Ceiling, Used, Peak Needs
-	Waiting             int // requests that wait
+	Kept                Needs // of what is used, what nobody has any more and goes when somebody lacks it
+	Waiting             int   // requests that wait
 }
 
 // NewBudget makes a budget. A part of the ceiling that is 0 refuses every request for it.
@@ -386,5 +387,11 @@ func (r *Reservation) Needs() Needs {
 func (b *Budget) Usage() Usage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return Usage{Ceiling: b.ceiling, Used: b.used, Peak: b.peak, Waiting: len(b.growing) + b.waiting.Len()}
+	u := Usage{Ceiling: b.ceiling, Used: b.used, Peak: b.peak, Waiting: len(b.growing) + b.waiting.Len()}
+	for _, h := range b.shared {
+		if h.holders == 0 {
+			u.Kept = u.Kept.Plus(h.needs)
+		}
+	}
+	return u
 }

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/engine/host"
@@ -74,6 +77,42 @@ func TestSoak_OnCard(t *testing.T) {
 		if round > 1 && (now.rss > first.rss+64<<20 || now.vram > first.vram+16<<20 || now.threads > first.threads+4 || now.files > first.files) {
 			t.Errorf("round %d: %s, in round 1 %s", round, now, first)
 		}
+	}
+}
+
+// Goal: a proof that is cancelled at any instant leaves nothing on the card or the machine, ends soon, and the next one is right. Method: fifty
+// random instants of a proof.
+func TestCancel_OnCard(t *testing.T) {
+	c := newSectorOnCard(t)
+	took := c.right(t, "nothing")
+	before := loadNow(t, c.api)
+	random := rand.New(rand.NewPCG(3, 4))
+	var slowest time.Duration
+	for k := range 50 {
+		ctx, cancel := context.WithCancel(context.Background())
+		at := time.Duration(random.Float64() * took * float64(time.Second))
+		var cancelled atomic.Int64
+		time.AfterFunc(at, func() {
+			cancelled.Store(time.Now().UnixNano())
+			cancel()
+		})
+		_, err := c.engine.Prove(ctx, c.request)
+		if err != nil && (ctx.Err() == nil || status.KindOf(err) != status.Cancelled) {
+			t.Errorf("cancelled at %s: %v", at, err)
+		}
+		if err != nil {
+			slowest = max(slowest, time.Duration(time.Now().UnixNano()-cancelled.Load()))
+		}
+		cancel()
+		c.right(t, fmt.Sprintf("a cancel at %s", at))
+		if k == 9 {
+			before = loadNow(t, c.api)
+		}
+	}
+	now := loadNow(t, c.api)
+	fmt.Printf("RESULT 50 cancels: %s before, %s after; the slowest took %.1f ms to end\n", before, now, slowest.Seconds()*1e3)
+	if now.rss > before.rss+64<<20 || now.vram > before.vram+16<<20 || now.threads > before.threads+4 || now.files > before.files {
+		t.Errorf("before %s, after %s", before, now)
 	}
 }
 

@@ -21,7 +21,7 @@ export SEALC2_TEST_DEVICE=cuda SEALC2_TEST_FATBIN=$root/kernels.fatbin SEALC2_PA
 # What each step is for stands at its function. Together 1,100 s.
 steps=(driver:20 field:20 ntt:20 rows:20 msm:60 points:40 setup:30 kinds:20 tiny:20 params:50 oracle:50 full:80 rust:80
   faults:220 sector:60 sanitize:160 table:150)
-more=(soak:60 hog:30 urgent:60 bench:300 jobs:580) # only by name
+more=(soak:60 hog:30 cancel:40 urgent:60 policies:200 bench:300 jobs:580) # only by name
 sanitizer=${SANITIZER:-$(command -v compute-sanitizer)}
 
 # go NAME FOLDER ARGUMENTS runs a test binary where its package's folder would be.
@@ -152,6 +152,17 @@ bench() {
 # Ten 32 GiB partitions and ninety small proofs in one process; memory that others take; urgent proofs beside 32 GiB partitions.
 soak() { go engine engine -test.v -test.run 'TestSoak_OnCard'; }
 hog() { go engine engine -test.v -test.run 'TestHog_OnCard'; }
+cancel() { go engine engine -test.v -test.run 'TestCancel_OnCard'; }
+# Twenty proofs of ten under each interlock rule with 15 GiB of the card, one table: what the rules are compared by.
+policies() {
+  local rule workers params=$STATE/params-32GiB
+  for rule in single:1 single:2 two-lock:3 split:2 reservation:2; do
+    workers=${rule#*:}
+    "$root/bin/sealc2" bench prove --shape 32GiB --params "$params" --device cuda --device-memory 15GiB --policy "${rule%:*}" --gpu-workers "$workers" \
+      --partitions 2 --jobs "$workers" --rounds 10 --json >"$STATE/policy-$rule.json" || return 1
+    echo "$rule: $(grep -m1 '"steady_s"' "$STATE/policy-$rule.json")"
+  done
+}
 urgent() { go engine engine -test.run '^$' -test.bench UrgentOnCard -test.benchtime 1x; }
 
 # Whole jobs of a 32 GiB sector: one way to prove in a row each, with its figures and its chart in $STATE/jobs, where a run that was

@@ -100,6 +100,7 @@ type Job struct {
 	jobs     *jobs
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
+	entered  chan struct{} // closed when the scheduler is about to get it
 	done     chan struct{}
 
 	// Under jobs.mu.
@@ -239,6 +240,10 @@ func (e *Engine) submit(ctx context.Context, op string, bytes int64, digest [sha
 	e.log("info", "job %q: %s, %d bytes", j.id, j.class, bytes)
 	e.calls.Add(1) // the caller is in a call, so that Close waits for this one too
 	go e.work(j, run)
+	select { // so that jobs submitted one after the other stand in that order
+	case <-j.entered:
+	case <-j.done:
+	}
 	return j, nil
 }
 
@@ -356,7 +361,7 @@ func (s *jobs) add(op string, digest [sha256.Size]byte, options SubmitOptions) (
 	if j, err := s.find(op, options.ID, digest); j != nil || err != nil {
 		return j, j != nil, err
 	}
-	j = &Job{id: options.ID, digest: digest, class: options.Class, deadline: options.Deadline, jobs: s, done: make(chan struct{})}
+	j = &Job{id: options.ID, digest: digest, class: options.Class, deadline: options.Deadline, jobs: s, entered: make(chan struct{}), done: make(chan struct{})}
 	if j.id == "" {
 		j.id = newJobID()
 	}

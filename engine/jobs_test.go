@@ -230,6 +230,7 @@ func TestSubmit_Queue(t *testing.T) {
 	parse, parsing := make(chan struct{}), make(chan *Job)
 	first, err := e.submit(never, "engine.Submit", 80_000, [32]byte{1}, SubmitOptions{}, func(j *Job) (func(context.Context) (*ProveResult, error), error) {
 		return func(context.Context) (*ProveResult, error) {
+			close(j.entered)
 			parsing <- j
 			<-parse
 			j.admitted()
@@ -451,4 +452,70 @@ func TestSubmit_Classes(t *testing.T) {
 	if h, l := high.Progress(), low.Progress(); !h.Ended.Before(l.Ended) {
 		t.Errorf("high ended at %v, low at %v", h.Ended, l.Ended)
 	}
+}
+
+// Goal: a submitted sector that a job of a higher class sends back to the start for its memory is parsed again from its copy, and ends
+// as it would have.
+// Method: both wait for memory until a third job ends; then the higher one needs what the sector holds of its own.
+func TestSubmit_SentBack(t *testing.T) {
+	source := ParamSource{Dir: paramDir(t, "porep-2k"), AllowDev: true}
+	c, urgent, a := loadTiny(t, "tiny-16"), loadTiny(t, "tiny-64"), loadSector(t, "porep-2k-a")
+	need, err := open(t, Config{Device: "cpu"}, nil).Requirements("2KiB", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := int64(len(a.c1))
+	budget := need.HostBytes + 2*size
+	hold, inside, letGo := held("quotient")
+	e := open(t, Config{Device: "cpu", HostBytes: budget + 1<<20, QueueBytes: 1 << 20}, func(b groth16.Backend) groth16.Backend {
+		return &sized{hold(b), map[*circuit.Program]int64{c.program: budget / 4, urgent.program: budget - size/2}}
+	})
+	running := mustSubmit(t, e, c.request(1), "running")
+	<-inside
+	sector, err := e.Submit(t.Context(), &ProveRequest{C1: bytes.Clone(a.c1), IDs: a.ids(t), Params: source}, SubmitOptions{ID: "sector"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the sector waits for memory", func() bool { return sector.Progress().Last.Stage == "params" && e.budget.Usage().Waiting == 1 })
+	high, err := submitTiny(t.Context(), e, urgent.request(1), 1000, SubmitOptions{ID: "high", Class: ClassWinning})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "both wait for memory", func() bool { return e.budget.Usage().Waiting == 2 })
+	letGo()
+	for _, j := range []*Job{running, high} {
+		if _, err := waited(t, j); err != nil {
+			t.Fatalf("%s: %v", j.ID(), err)
+		}
+	}
+	until(t, "the sector is admitted", func() bool {
+		return sector.Progress().Last.Stage != "params" && sector.Progress().Last.Stage != "parse"
+	})
+	sector.Cancel()
+	if _, err := waited(t, sector); status.KindOf(err) != status.Cancelled {
+		t.Errorf("the sector: %v", err)
+	}
+	parses := 0
+	for _, entry := range e.Timeline() {
+		if entry.Name == "sector" && entry.Stage == "parse" && !entry.Failed {
+			parses++
+		}
+	}
+	if parses != 2 {
+		t.Errorf("parsed %d times", parses)
+	}
+}
+
+// sized is a backend whose plans take so many bytes of host memory.
+type sized struct {
+	groth16.Backend
+	bytes map[*circuit.Program]int64
+}
+
+func (s *sized) Plan(p *circuit.Program, partitions int) (groth16.Plan, error) {
+	plan, err := s.Backend.Plan(p, partitions)
+	if bytes := s.bytes[p]; bytes > 0 {
+		plan.HostBytes = bytes
+	}
+	return plan, err
 }

@@ -58,6 +58,7 @@ func (p *proof) enter(name string) string {
 	own.began = time.Now()
 	if p.job != nil {
 		own.class, own.deadline, name = p.job.class, p.job.deadline, string(p.job.id)
+		defer close(p.job.entered)
 	} else {
 		name = fmt.Sprintf("%s-%d", name, t.names.Add(1))
 	}

@@ -110,7 +110,7 @@ test-long: all params
 
 # Each fuzz target for FUZZTIME; then the canary, which must fail.
 fuzz:
-	GO=$(GO) tests/fuzz/run.sh $(FUZZTIME) $(FUZZPARALLEL) $$($(GO) list ./engine/... ./bindings/...)
+	GO=$(GO) tests/fuzz/run.sh $(FUZZTIME) $(FUZZPARALLEL) $$($(GO) list ./engine/... ./bindings/... ./capi)
 	$(GO) test ./tests/fuzz
 
 # The first time it compiles the reference with its CUDA kernels, which takes minutes. tests/rust/README.md has its switches.

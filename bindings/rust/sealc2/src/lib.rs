@@ -69,6 +69,9 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A service need not hold a thread for each proof: [`Engine::submit`] returns a [`Submitted`] to wait for, to ask how far it is, and to
+//! cancel, and keeps its own copy of the C1 output.
 
 use std::any::Any;
 use std::ffi::{c_char, c_void, CStr, CString};

@@ -37,6 +37,11 @@ func (e *Engine) makeSRS(ctx context.Context, op string, p *circuit.Program, nam
 		return nil, err
 	}
 	defer leave()
+	for _, d := range e.devices {
+		if _, ok := d.backend.(maker); !ok {
+			return nil, status.New(status.Unsupported, op, "device", "a GPU, in whose memory parameters are made", d.name)
+		}
+	}
 	secrets := params.SetupScalars(text, name)
 	spec, err := newSpec(p, &secrets)
 	if err != nil {
@@ -45,11 +50,7 @@ func (e *Engine) makeSRS(ctx context.Context, op string, p *circuit.Program, nam
 	e.log("warn", "%s: development parameters made in the memory of %s: proofs under their key prove nothing", name, e.Device())
 	var srs groth16.SRS // the first device's; each finds its own points by the same ID
 	for _, d := range e.devices {
-		on, ok := d.backend.(maker)
-		if !ok {
-			return nil, status.New(status.Unsupported, op, "device", "a GPU, in whose memory parameters are made", d.name)
-		}
-		made, err := on.MakeSRS(ctx, spec)
+		made, err := d.backend.(maker).MakeSRS(ctx, spec)
 		if err != nil {
 			return nil, status.Wrap(status.KindOf(err), op, fmt.Sprintf("%s on %s", name, d.name), err)
 		}

@@ -199,7 +199,7 @@ func TestBenchProve_Refuses(t *testing.T) {
 		{"--shape 3KiB", exitUsage, "--shape: want one of 2KiB"},
 		{"--shape 2KiB --make-params --params x", exitUsage, "no --params"},
 		{"--shape 2KiB --make-params --explicit", exitUsage, "--make-params"},
-		{"--shape 2KiB --make-params --device cpu", exitRefused, "one GPU"},
+		{"--shape 2KiB --make-params --device cpu", exitRefused, "a GPU, in whose memory"},
 		{"--shape 2KiB --rounds 0", exitUsage, "--rounds"},
 		{"--shape 2KiB --warmup -1", exitUsage, "--warmup"},
 		{"--shape 2KiB --jobs 65", exitUsage, "1 to 64"},

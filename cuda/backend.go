@@ -116,12 +116,9 @@ func (b *Backend) planned(p *circuit.Program) (known *planned, image []byte, err
 func (b *Backend) planFor(s *shape, blocks func() (*pointBlocks, error), partitions int) (*plan, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// A plan is what its jobs share memory by; one that brings nothing up in pieces is the same for any number of partitions.
-	common, key := planKey{*s, 0}, planKey{*s, partitions}
-	for _, k := range []planKey{common, key} {
-		if p := b.plans[k]; p != nil {
-			return p, nil
-		}
+	key := planKey{*s, partitions}
+	if p := b.plans[key]; p != nil {
+		return p, nil
 	}
 	cut, err := blocks()
 	if err != nil {
@@ -130,9 +127,6 @@ func (b *Backend) planFor(s *shape, blocks func() (*pointBlocks, error), partiti
 	p, err := planFor(s, cut, partitions, b.card)
 	if err != nil {
 		return nil, err
-	}
-	if !p.streams() {
-		key = common
 	}
 	remember(b.plans, key, p)
 	b.owner.config.log("debug", "device %s: %s", b.name, p)
@@ -244,11 +238,35 @@ func (k *planned) cut() (*pointBlocks, error) { return &k.blocks, nil }
 // needs is a plan as the engine takes it.
 func (b *Backend) needs(p *plan, hostBytes int64) groth16.Plan {
 	all := groth16.Plan{Batch: p.batch, Ahead: p.ahead, HostBytes: hostBytes * int64(p.batch), DeviceBytes: p.each(), Threads: b.threads,
-		Shared: []host.Shared{{Key: p, Needs: host.Needs{DeviceBytes: p.shared}}}}
+		Shared: []host.Shared{{Key: p.common(b), Needs: host.Needs{DeviceBytes: p.shared}}}, Streams: p.streams()}
 	if p.pins() && b.card.hostBytes > 0 {
 		all.Shared = append(all.Shared, host.Shared{Key: hostMemoryKey{b}, Needs: host.Needs{HostBytes: b.card.hostBytes}, Free: b.freeHost})
 	}
 	return all
+}
+
+// commonKey is all that the memory which batches by a plan have together follows from, so that those by equal plans of jobs of different lengths
+// share it.
+type commonKey struct {
+	backend   *Backend
+	shape     shape
+	resident  [groth16.BlockCount]bool
+	roots     roots
+	vectors   int
+	slots     int
+	slotBytes int64
+	work      int64
+}
+
+func (p *plan) common(b *Backend) commonKey {
+	k := commonKey{backend: b, shape: *p.shape, roots: p.roots, vectors: p.vectors, slots: p.slots, work: p.work.bytes}
+	if p.streams() {
+		k.slotBytes = p.slotBytes
+	}
+	for block := range p.blocks {
+		k.resident[block] = p.blocks[block].resident
+	}
+	return k
 }
 
 // hostMemoryKey names a backend's pinned host memory in a budget.

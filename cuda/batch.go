@@ -126,11 +126,12 @@ func (b *batch) Stages() []host.Stage {
 			}
 		}
 		l.add("evaluate", k, host.LaneDevice, true, ready, p.evaluate)
-		l.add("quotient", k, host.LaneDevice, true, nil, p.quotient)
+		divided := l.add("quotient", k, host.LaneDevice, true, nil, p.quotient)
+		l.all[divided].Rereads = b.plan.rereads()
 		l.add("msm_h", k, host.LaneDevice, true, loaded[groth16.BlockH], func(ctx context.Context) error { return b.sum(ctx, groth16.BlockH, k, last) })
 	}
 	for block := groth16.BlockL; block < groth16.BlockCount; block++ {
-		if len(b.parts) == 1 {
+		if b.plan.batch == 1 { // else sums are planned for a piece at a time, also in a batch of one
 			l.add("msm_"+blockNames[block], 0, host.LaneDevice, block < groth16.BlockB2, loaded[block], func(ctx context.Context) error {
 				return b.sum(ctx, block, 0, true)
 			})

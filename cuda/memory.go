@@ -54,17 +54,15 @@ func (m *memory) mapped(bytes int64) int64 { return roundUp(bytes, m.unit) }
 
 func roundUp(bytes, unit int64) int64 { return (bytes + unit - 1) / unit * unit }
 
-// take, whose caller holds mu, maps a block of at least so many bytes (more than 0), or hands out an idle one that is at most twice as large. Idle blocks, and
-// then residents that nobody has pinned, make room. Errors: NoMemory with both numbers; the driver's.
+// take, whose caller holds mu, maps a block of at least so many bytes (more than 0), or hands out an idle one of that size: a larger one would take
+// what others have reserved. Idle blocks, and then residents that nobody has pinned, make room. Errors: NoMemory with both numbers; the driver's.
 func (m *memory) take(bytes int64) (*driver.Arena, error) {
-	slices.SortFunc(m.idle, func(a, b *driver.Arena) int { return cmp.Compare(a.Size(), b.Size()) })
-	for i, a := range m.idle {
-		if a.Size() >= bytes && a.Size() <= 2*m.mapped(bytes) {
-			m.idle = slices.Delete(m.idle, i, i+1)
-			return a, nil
-		}
-	}
 	size := m.mapped(bytes)
+	if i := slices.IndexFunc(m.idle, func(a *driver.Arena) bool { return a.Size() == size }); i >= 0 {
+		a := m.idle[i]
+		m.idle = slices.Delete(m.idle, i, i+1)
+		return a, nil
+	}
 	for m.used+size > m.limit {
 		freed, err := m.makeRoom()
 		if err != nil {
@@ -128,9 +126,9 @@ func (m *memory) release(a *driver.Arena) {
 
 // makeRoom unmaps one block that nobody uses; false where there is none. The caller holds mu.
 func (m *memory) makeRoom() (bool, error) {
-	if n := len(m.idle); n > 0 {
-		a := m.idle[n-1]
-		m.idle = m.idle[:n-1]
+	if len(m.idle) > 0 { // the largest
+		a := slices.MaxFunc(m.idle, func(a, b *driver.Arena) int { return cmp.Compare(a.Size(), b.Size()) })
+		m.idle = slices.Delete(m.idle, slices.Index(m.idle, a), slices.Index(m.idle, a)+1)
 		return true, m.unmap(a)
 	}
 	oldest := -1

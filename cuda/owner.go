@@ -43,6 +43,7 @@ type lane struct {
 	id       laneID
 	requests chan request
 	over     chan struct{} // closed when the goroutine has ended
+	broken   error         // what it ended by, where that was a panic
 	entered  *session
 	leave    func()
 }
@@ -68,7 +69,10 @@ func start(config Config) (*owner, error) {
 		*l = lane{owner: o, id: id, requests: make(chan request), over: make(chan struct{})}
 		go func() {
 			defer close(l.over)
-			defer status.Recover("cuda.owner", &o.err)
+			if id == computing {
+				defer close(o.closed) // also after a panic: nobody waits for what will not come
+			}
+			defer status.Recover("cuda.owner", &l.broken)
 			l.loop()
 		}()
 	}
@@ -87,8 +91,7 @@ func (l *lane) loop() {
 		case <-l.owner.quit:
 			if l.id == computing {
 				<-l.owner.lanes[copying].over
-				l.owner.err = errors.Join(l.owner.err, l.shut())
-				close(l.owner.closed)
+				l.owner.err = l.shut()
 			}
 			return
 		}
@@ -145,7 +148,17 @@ func (o *owner) do(ctx context.Context, id laneID, op string, run func(ctx conte
 	l := &o.lanes[id]
 	select {
 	case l.requests <- r:
-		return <-r.reply
+		select {
+		case err := <-r.reply:
+			return err
+		case <-l.over:
+		}
+		select {
+		case err := <-r.reply: // its last one
+			return err
+		default:
+			return status.Wrap(status.Internal, op, o.config.name(), l.broken)
+		}
 	case <-ctx.Done():
 		return status.Wrap(status.Cancelled, op, "", context.Cause(ctx))
 	case <-l.over:
@@ -261,5 +274,7 @@ func (o *owner) giveUp(cause error) error {
 func (o *owner) close() error {
 	o.stop.Do(func() { close(o.quit) })
 	<-o.closed
-	return o.err
+	<-o.lanes[copying].over
+	<-o.lanes[computing].over
+	return errors.Join(o.err, o.lanes[computing].broken, o.lanes[copying].broken)
 }

@@ -607,6 +607,9 @@ func (s *shape) sum(b groth16.Block) msm.Shape {
 // streams says whether points come up while they are used.
 func (p *plan) streams() bool { return p.slots > 0 }
 
+// rereads says whether the rows of an assignment come up again to make h of them, after they were checked.
+func (p *plan) rereads() bool { return p.shape.rows > 0 && (p.vectors == 1 || p.vectors == 2) }
+
 // pins says whether batches take pinned host memory, for points or vectors.
 func (p *plan) pins() bool { return p.streams() || p.vectors == 1 }
 

@@ -26,6 +26,7 @@ type batch struct {
 	left    int // partitions whose sums are not assembled yet; under closing
 
 	closing sync.Mutex
+	reading sync.Mutex // of what parts say of their rows
 }
 
 // part is one partition of a batch.
@@ -33,15 +34,21 @@ type part struct {
 	public []fr.Element
 	inputs *circuit.Inputs // from "inputs" to "expand"
 	proof  groth16.Proof
+
+	read   bool // its rows were read for the last time, and their owner may have been told
+	redone bool // it begins once more, and reads them again
 }
 
 // begin starts partitions [first, first+count) on a device.
-func (p *proof) begin(device *device, first, count int) (*batch, error) {
+func (p *proof) begin(device *device, first, count int) (sched.Batch, error) {
 	w := p.work
 	b := &batch{proof: p, device: device, first: first, parts: make([]part, count), left: count}
 	plan, err := w.values.plan(device.backend, w.partitions)
 	if err != nil {
 		return nil, err
+	}
+	if count > plan.Batch {
+		return scattered(count), nil
 	}
 	if b.arena, err = host.NewArenaNear(plan.HostBytes, device.node); err != nil {
 		return nil, err
@@ -53,16 +60,33 @@ func (p *proof) begin(device *device, first, count int) (*batch, error) {
 	return b, nil
 }
 
+// scattered is as many partitions as no longer fit a device together, since it has less memory than when the job was planned: each begins once
+// more, by itself.
+type scattered int
+
+func (s scattered) Stages() (all []host.Stage) {
+	for k := range int(s) {
+		all = append(all, host.Stage{Name: "plan", Partition: k, Needs: host.Needs{Threads: 1}, Run: func(context.Context) error { return sched.ErrAlone }})
+	}
+	return all
+}
+
+func (scattered) Close() {}
+
 // Stages are those of the backend, with each partition's inputs before its expand, and its proof put together and verified
 // behind the last one.
 func (b *batch) Stages() (all []host.Stage) {
 	given := b.backend.Stages()
 	place := make([]int, len(given)) // in all
 	last := make([]int, len(b.parts))
+	read := make([]int, len(b.parts)) // the last stage that reads a partition's rows
 	for i, s := range given {
 		for k := range last {
 			if s.Partition == k || s.Partition == host.WholeBatch {
 				last[k] = i
+				if s.Name == "evaluate" || s.Rereads {
+					read[k] = i
+				}
 			}
 		}
 	}
@@ -80,6 +104,9 @@ func (b *batch) Stages() (all []host.Stage) {
 			s.Run = b.expand(k, s.Run)
 		case "evaluate":
 			s.Run = b.evaluate(k, s.Run)
+		}
+		if k >= 0 && read[k] == i {
+			s.Run = b.readRows(k, s.Run)
 		}
 		if len(b.parts) == 1 {
 			s.Partition = 0
@@ -143,11 +170,38 @@ func (b *batch) evaluate(k int, run func(context.Context) error) func(context.Co
 		if err := run(ctx); err != nil {
 			return status.Place(err, fmt.Sprintf("partition %d", b.first+k))
 		}
-		if b.work.evaluated != nil {
+		return nil
+	}
+}
+
+// readRows tells the owner of a partition's rows, behind the stage that reads them last, that they may go.
+func (b *batch) readRows(k int, run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := run(ctx); err != nil || b.work.evaluated == nil {
+			return err
+		}
+		q := &b.parts[k]
+		b.reading.Lock()
+		tell := !q.redone
+		q.read = true
+		b.reading.Unlock()
+		if tell {
 			b.work.evaluated()
 		}
 		return nil
 	}
+}
+
+// mayRedo says whether a partition's rows are still there to begin it once more, and holds on to them.
+func (b *batch) mayRedo(k int) bool {
+	b.reading.Lock()
+	defer b.reading.Unlock()
+	q := &b.parts[k]
+	if q.read && b.work.evaluated != nil {
+		return false
+	}
+	q.redone = true
+	return true
 }
 
 // shrinkLimit bounds how often a partition begins once more for lack of memory.
@@ -161,7 +215,7 @@ func (b *batch) smaller(k int, run func(context.Context) error) func(context.Con
 			return err
 		}
 		device, ok := b.device.backend.(groth16.Shrinker)
-		if !ok || b.shrink(b.first+k) > shrinkLimit || !device.Shrink(ctx, err) {
+		if !ok || b.shrink(b.first+k) > shrinkLimit || !device.Shrink(ctx, err) || !b.mayRedo(k) {
 			return err
 		}
 		b.log("warn", "partition %d: %v; trying again with less", b.first+k, err)

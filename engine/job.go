@@ -26,7 +26,7 @@ type work struct {
 	// held says that a memory or arithmetic fault is to blame, which a second run does not repeat, or parameters
 	// of another circuit, which it does.
 	attempts int
-	// evaluated is called when the rows of a partition have been evaluated; may be nil.
+	// evaluated is called, once a partition, when its rows will not be read again; may be nil.
 	evaluated func()
 	// public derives a partition's public inputs, without the constant one, from what is claimed.
 	public func(partition int) ([]fr.Element, error)
@@ -139,11 +139,7 @@ func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (_ *
 		Plan: p.plan,
 		Begin: func(share, first, count int) (sched.Batch, error) {
 			p.admitted()
-			b, err := p.begin(p.on[share], first, count)
-			if err != nil {
-				return nil, err
-			}
-			return b, nil
+			return p.begin(p.on[share], first, count)
 		},
 		Deliver: func(index int) error {
 			p.results.Lock()
@@ -175,9 +171,10 @@ func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (_ *
 
 // plan asks each device's backend what partitions take. Beside them stand the circuit's inputs, and before the first
 // partition whatever the check takes, which is smaller than any backend's plan but need not be.
-// A job of the highest class goes to the memory that is kept for it, where it fits there.
+// A job of the highest class goes to the memory that is kept for it, where its points stay there: where they would come up from the file each time,
+// the rest of the device is quicker, whatever runs there.
 func (p *proof) plan() (sched.Plan, error) {
-	if urgent := urgentOf(p.devices); p.tallied.class == ClassWinning && len(urgent) > 0 {
+	if urgent := urgentOf(p.devices); p.tallied.class == ClassWinning && len(urgent) > 0 && p.staysOn(urgent) {
 		if plan, err := p.planOn(urgent); err == nil {
 			p.on = urgent
 			return plan, nil
@@ -185,6 +182,22 @@ func (p *proof) plan() (sched.Plan, error) {
 	}
 	p.on = p.devices
 	return p.planOn(p.on)
+}
+
+// staysOn says whether all points stay on each of the devices.
+func (p *proof) staysOn(devices []*device) bool {
+	for _, d := range devices {
+		if one, err := p.work.values.plan(d.backend, p.work.partitions); err != nil || one.Streams {
+			return false
+		}
+	}
+	return true
+}
+
+// sharedOf is what batches by a plan have together of one set of parameters: jobs of two sets have two of each block of points.
+type sharedOf struct {
+	plan any
+	srs  string
 }
 
 // planOn is plan for some of the devices.
@@ -206,7 +219,12 @@ func (p *proof) planOn(devices []*device) (plan sched.Plan, err error) {
 		for range max(1, ahead) {
 			plan.Needs = plan.Needs.Plus(needs)
 		}
-		plan.Shared = append(plan.Shared, one.Shared...)
+		for _, s := range one.Shared {
+			if s.Needs.DeviceBytes > 0 && w.srs != nil {
+				s.Key = sharedOf{s.Key, w.srs.ID()}
+			}
+			plan.Shared = append(plan.Shared, s)
+		}
 		plan.Stage.Threads = max(plan.Stage.Threads, one.Threads, 1)
 		checks = checks || one.CheckFirst
 	}

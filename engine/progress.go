@@ -65,8 +65,8 @@ func (m *meter) done(e sched.Entry) float64 {
 		m.within = map[int]float64{}
 	}
 	switch {
-	case e.Partition == sched.WholeJob: // of several partitions, and as much for each
-		for k := range m.partitions {
+	case e.Partition == sched.WholeJob: // of several partitions that have begun, and as much for each
+		for k := range m.within {
 			m.within[k] += stageWork[e.Stage]
 		}
 	case e.Stage == "inputs": // also of one that begins once more

@@ -78,6 +78,8 @@ type Plan struct {
 	// Shared is what all batches by this plan have together: on the device, parameters and the memory that one at a time computes in.
 	Shared  []host.Shared
 	Threads int // that a stage keeps busy
+	// Streams says that points come up from the host again for each batch.
+	Streams bool
 	// CheckFirst says that a proof takes so much longer than evaluating its rows that all partitions are evaluated before the
 	// first is proved.
 	CheckFirst bool
@@ -94,7 +96,7 @@ type Backend interface {
 	Begin(p *circuit.Program, partitions, count int, inputs func(k int) (*circuit.Inputs, error), srs SRS, arena *host.Arena) (Batch, error)
 	// PlanAssignment and BeginAssignment are the same for values made elsewhere, all of one shape. The plan is a pure function of
 	// the first one's lengths and densities. A, B and C of an assignment are read until its stage "evaluate" has ended, which
-	// checks every row; the rest of it until Close.
+	// checks every row, and until those have that say they read it again (host.Stage); the rest of it until Close.
 	PlanAssignment(a *Assignment, partitions int) (Plan, error)
 	// BeginAssignment: see PlanAssignment.
 	BeginAssignment(list []*Assignment, partitions int, srs SRS, arena *host.Arena) (Batch, error)

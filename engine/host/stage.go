@@ -30,6 +30,8 @@ type Stage struct {
 	// Keep gives the batch's next stage in the lane the next turn, whoever else is ready.
 	Keep  bool
 	Needs Needs
+	// Rereads says that the stage reads once more what an earlier one of its partition has read, which else nobody does.
+	Rereads bool
 	// Run does the work. It may return early when ctx ends, and must leave nothing running behind.
 	Run func(ctx context.Context) error
 }

@@ -213,7 +213,7 @@ func (b *Backend) Name() string { return b.name }
 func (b *Backend) MemoryBytes() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.card.limit
+	return b.card.limit - b.card.held
 }
 
 // Close gives the device back. No partition may be open. Closing twice is legal.

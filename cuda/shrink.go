@@ -14,7 +14,7 @@ import (
 func (b *Backend) Shrink(ctx context.Context, err error) bool {
 	var refused *driver.Failure
 	if !errors.As(err, &refused) {
-		return b.MemoryBytes() < b.whole
+		return b.MemoryBytes() < b.whole-b.card.held
 	}
 	if refused.Result != driver.OutOfMemory {
 		return false

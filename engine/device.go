@@ -28,6 +28,7 @@ type device struct {
 	bytes   int64       // of its memory that proofs may take
 	why     string      // why this device and no other
 	level   string      // of the log line that says so
+	memory  int         // its number in the budget
 	node    int         // that it stands on, -1 where it is none
 	api     *driver.API // of a GPU; nil of the CPU
 	bus     string      // where NVML finds it; empty of the CPU

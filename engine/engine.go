@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -168,20 +169,18 @@ func Open(config Config) (e *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var deviceBytes int64
+	ceiling := host.Needs{HostBytes: limits.HostBytes - queueBytes, Threads: limits.Threads}
 	var slots []sched.Device
-	for _, d := range devices {
-		deviceBytes += d.bytes
+	for i, d := range append(slices.Clone(devices), urgentOf(devices)...) {
+		d.memory = min(i, host.Memories-1) // the last ones are not told apart
+		ceiling.DeviceBytes += d.bytes
+		ceiling.Memory[d.memory] += d.bytes
 		slots = append(slots, d)
-		if d.urgent != nil {
-			deviceBytes += d.urgent.bytes
-			slots = append(slots, d.urgent)
-		}
 	}
 	e = &Engine{
 		config:   config,
 		limits:   limits,
-		budget:   host.NewBudget(host.Needs{HostBytes: limits.HostBytes - queueBytes, DeviceBytes: deviceBytes, Threads: limits.Threads}),
+		budget:   host.NewBudget(ceiling),
 		devices:  devices,
 		resident: newResidency(),
 		jobs:     newJobs(queueBytes),

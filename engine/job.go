@@ -216,10 +216,12 @@ func (p *proof) planOn(devices []*device) (plan sched.Plan, err error) {
 			one.Batch, ahead, host.FormatBytes(one.HostBytes+beside), one.Threads, d.name)
 		plan.Shares = append(plan.Shares, sched.Share{Device: d, Batch: one.Batch, Ahead: ahead})
 		needs := host.Needs{HostBytes: one.HostBytes + beside*int64(one.Batch), DeviceBytes: one.DeviceBytes}
+		needs.Memory[d.memory] = one.DeviceBytes
 		for range max(1, ahead) {
 			plan.Needs = plan.Needs.Plus(needs)
 		}
 		for _, s := range one.Shared {
+			s.Needs.Memory[d.memory] = s.Needs.DeviceBytes
 			if s.Needs.DeviceBytes > 0 && w.srs != nil {
 				s.Key = sharedOf{s.Key, w.srs.ID()}
 			}

@@ -98,6 +98,9 @@ func (b *Budget) Fits(op string, needs Needs) error {
 	case needs.Threads > c.Threads:
 		return refuse("threads", fmt.Sprint(needs.Threads), fmt.Sprint(c.Threads))
 	}
+	if i := needs.crowded(b.ceiling); i >= 0 {
+		return refuse("memory of one device", sizeText(needs.Memory[i]), sizeText(b.ceiling.Memory[i]))
+	}
 	return nil
 }
 
@@ -304,6 +307,9 @@ func (b *Budget) take(w *waiter) {
 	b.peak.HostBytes = max(b.peak.HostBytes, b.used.HostBytes)
 	b.peak.DeviceBytes = max(b.peak.DeviceBytes, b.used.DeviceBytes)
 	b.peak.Threads = max(b.peak.Threads, b.used.Threads)
+	for i, bytes := range b.used.Memory {
+		b.peak.Memory[i] = max(b.peak.Memory[i], bytes)
+	}
 }
 
 // giveBack takes a request that was granted out of the books; the caller holds mu.

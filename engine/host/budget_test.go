@@ -227,7 +227,7 @@ func TestBudget_Storm(t *testing.T) {
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(7, uint64(worker)))
 			for range 200 {
-				n := Needs{random.Int64N(101), random.Int64N(51), random.IntN(5)}
+				n := Needs{HostBytes: random.Int64N(101), DeviceBytes: random.Int64N(51), Threads: random.IntN(5)}
 				ctx, cancel := context.WithCancel(context.Background())
 				if random.IntN(3) == 0 {
 					time.AfterFunc(time.Duration(random.IntN(50))*time.Microsecond, cancel)

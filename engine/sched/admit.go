@@ -45,7 +45,7 @@ func (q *turnstile) leave() {
 
 // handOn passes a place to the first in the queue; the caller holds mu.
 func (q *turnstile) handOn() {
-	if q.waiting.len() == 0 {
+	if len(q.waiting.items) == 0 {
 		q.free++
 		return
 	}

@@ -69,23 +69,23 @@ func (l *lane) take() *ready {
 	if l.busy >= l.slots {
 		return nil
 	}
-	var next *ready
+	var place *item[*ready]
 	if l.kept != nil {
-		if place := l.kept.places[l.kind]; place != nil {
-			next = place.value
-		}
+		place = l.kept.places[l.kind]
 	} else {
-		for heavy := range l.ready {
+		for weight := range l.ready {
 			// Two stages that could each use all threads would take twice as long, and the first in order would end last.
-			if q := &l.ready[heavy]; q.len() > 0 && (heavy == 0 || l.heavy == 0) && (next == nil || q.first().value.before(next)) {
-				next = q.first().value
+			if q := &l.ready[weight]; q.len() > 0 && (weight == 0 || l.heavy == 0) && (place == nil || q.first().value.before(place.value)) {
+				place = q.first()
 			}
 		}
 	}
-	if next == nil || next.weight > 0 && l.heavy > 0 {
+	if place == nil || place.value.weight > 0 && l.heavy > 0 {
 		return nil
 	}
-	l.withdraw(next.batch)
+	next := place.value
+	l.ready[next.weight].remove(place)
+	next.batch.places[l.kind] = nil
 	l.busy++
 	l.heavy += next.weight
 	l.kept = nil

@@ -278,21 +278,29 @@ func (r *run) comesNext() (partition int, stage string) {
 
 // closeEnded closes the batches whose stages have all ended.
 func (r *run) closeEnded() (err error) {
-	r.mu.Lock()
-	var over []*batch
-	r.batches = slices.DeleteFunc(r.batches, func(b *batch) bool {
-		if b.open == 0 {
-			over = append(over, b)
-		}
-		return b.open == 0
-	})
-	r.mu.Unlock()
+	over := r.takeEnded()
 	for _, b := range over {
 		if closed := r.close(b); err == nil {
 			err = closed
 		}
 	}
 	return err
+}
+
+// takeEnded takes the batches off the list whose stages have all ended.
+func (r *run) takeEnded() (over []*batch) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var left []*batch
+	for _, b := range r.batches {
+		if b.open == 0 {
+			over = append(over, b)
+		} else {
+			left = append(left, b)
+		}
+	}
+	r.batches = left
+	return over
 }
 
 // close gives back what a batch holds, and only then its rights: the next one finds its memory free.
@@ -498,42 +506,38 @@ func (s *Scheduler) startReady(l *lane) {
 			continue
 		}
 		next.batch.run.running++
-		s.launch(next, l)
-	}
-}
+		// Nothing stands between the slot and the goroutine that gives it back.
+		go func() {
+			r, booked := next.batch.run, false
+			var err error
+			defer func() { // after a panic in the scheduler itself
+				if err == nil {
+					return
+				}
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				if !booked {
+					r.running--
+					l.busy--
+					l.heavy -= next.weight
+				}
+				r.broken(err)
+			}()
+			defer status.Recover(op, &err)
+			begin := r.clock.Now()
+			ended := guard(func() error { return next.batch.stages[next.stage].Run(next.batch.ctx) })
+			entry := next.entry(begin, r.clock.Now(), ended)
+			r.timeline.add(entry)
 
-// launch runs a stage, books it, and starts what waited for it, in a goroutine.
-func (s *Scheduler) launch(started *ready, l *lane) {
-	go func() {
-		r, booked := started.batch.run, false
-		var err error
-		defer func() { // after a panic in the scheduler itself
-			if err == nil {
-				return
-			}
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			if !booked {
-				r.running--
-				l.busy--
-				l.heavy -= started.weight
-			}
-			r.broken(err)
+			booked = true
+			r.running--
+			l.busy--
+			l.heavy -= next.weight
+			next.batch.book(next.stage, l, event{entry: entry, err: ended})
 		}()
-		defer status.Recover(op, &err)
-		begin := r.clock.Now()
-		ended := guard(func() error { return started.batch.stages[started.stage].Run(started.batch.ctx) })
-		entry := started.entry(begin, r.clock.Now(), ended)
-		r.timeline.add(entry)
-
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		booked = true
-		r.running--
-		l.busy--
-		l.heavy -= started.weight
-		started.batch.book(started.stage, l, event{entry: entry, err: ended})
-	}()
+	}
 }
 
 // entry is what the timeline says of a stage.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import pickle
@@ -15,6 +17,7 @@ import unittest
 import xml.etree.ElementTree
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from support import C1, INSTALLED, PACKAGE, PARAMS, PROVER, ROOT, SECTOR, STATEMENT, Circuit, installed, needs_numpy, needs_params
 
@@ -224,7 +227,8 @@ class Readme(unittest.TestCase):
     def test_blocks(self) -> None:
         """Each block of the README runs, where the C1 lies beside it and no parameters do."""
         blocks = re.findall(r"```python\n(.*?)```", (PACKAGE / "README.md").read_text(), re.S)
-        self.assertEqual(len(blocks), 3)
+        self.assertEqual(len(blocks), 4)
+        submit = blocks.pop(1)
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "c1.json").write_bytes(C1)
             env = {**os.environ, "FIL_PROOFS_PARAMETER_CACHE": folder}
@@ -237,7 +241,16 @@ class Readme(unittest.TestCase):
                 said.append(done.stdout)
             self.assertRegex(said[0], r"(?m)^PARAMS \| params\.\w+ \| .*\| .* \| ")
             self.assertIn(f"2KiB 5 {STATEMENT['comm_r']}", said[1])
-        room: "dict[str, Any]" = {}
+            room: "dict[str, Any]" = {}
+            exec(submit, room)
+            out = io.StringIO()
+            with mock.patch.dict(os.environ, FIL_PROOFS_PARAMETER_CACHE=folder), contextlib.redirect_stdout(out):
+                with sealc2.Engine(device="cpu") as engine, self.assertRaises(Error) as caught:
+                    room["seal"](engine, C1, 1)
+            self.assertEqual(caught.exception.kind, Status.PARAMS)
+            self.assertIn(folder, caught.exception.message)
+            self.assertIn("porep-1000-1", out.getvalue())
+        room = {}
         exec(blocks[2], room)
         circuit = Circuit()
         made = room["prove"](circuit.params, *vars(circuit.assignment(field.encode)).values())

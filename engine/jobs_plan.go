@@ -81,6 +81,9 @@ func (e *Engine) requirements(op string, shape *porep.Shape, partitions int, bes
 		return nil, err
 	}
 	needs := plan.Needs.Plus(plan.Stage)
+	for _, s := range plan.Shared {
+		needs = needs.Plus(s.Needs)
+	}
 	r := &Requirements{Shape: shape.Name, Partitions: partitions, Ceiling: e.budget.Usage().Ceiling}
 	for i, share := range plan.Shares {
 		// The plan was asked for already, so this one costs nothing.
@@ -92,7 +95,6 @@ func (e *Engine) requirements(op string, shape *porep.Shape, partitions int, bes
 			HostBytes: one.HostBytes * int64(share.Ahead), DeviceBytes: one.DeviceBytes * int64(share.Ahead)}
 		for _, s := range one.Shared {
 			part.SharedBytes += s.Needs.DeviceBytes
-			needs = needs.Plus(s.Needs)
 		}
 		r.Devices = append(r.Devices, part)
 	}

@@ -156,20 +156,28 @@ func TestProveProgram_GPU(t *testing.T) {
 // Goal: several GPUs share a job's partitions, each proof is the reference's, and the results come in order. With a sum that is wrong
 // once, the partition is proved once more.
 func TestProveProgram_SeveralGPUs(t *testing.T) {
-	api, images, _ := kerneltest.MachineOf(t, 5, 2)
 	c := loadTiny(t, "tiny-16")
+	var from *gpus
+	if kerneltest.OnCard() {
+		api, images, _ := kerneltest.MachineOf(t, 5, 2)
+		from = onMachine(api, images)
+	} else {
+		from, _ = idleGPUs(t, 8<<30, 8<<30)
+	}
 	const partitions = 3
 	want := bytes.Repeat(c.proof, partitions)
 	for _, device := range []string{"cuda:all"} {
 		var spoil atomic.Bool
 		var log logBook
-		e := open(t, Config{Device: device, gpus: onMachine(api, images), Log: log.add}, func(b groth16.Backend) groth16.Backend {
-			return &faulty{Backend: b, sums: func(s *groth16.Sums) {
-				if spoil.Swap(false) {
-					s.H.Double(&s.H)
-				}
-			}}
-		})
+		e := open(t, Config{Device: device, gpus: from, Log: log.add}, nil)
+		if !kerneltest.OnCard() {
+			giveSums(t, e, c)
+		}
+		e.devices[0].backend = &faulty{Backend: e.devices[0].backend, sums: func(s *groth16.Sums) {
+			if spoil.Swap(false) {
+				s.H.Double(&s.H)
+			}
+		}}
 		if kerneltest.OnCard() && len(e.devices) < 2 {
 			t.Skip("one card")
 		}
@@ -257,8 +265,8 @@ func TestGPUs_ByValue(t *testing.T) {
 	}
 }
 
-// Goal: a proof of the highest class has a part of the GPU to itself, beside a job that holds the rest of it; others do not go there, and
-// one that does not fit there goes where all do.
+// Goal: a proof of the highest class has a part of the GPU to itself, beside a job that holds the rest of it; others do not go there.
+// TestPlan_Urgent has what does not fit there.
 func TestSubmit_Urgent(t *testing.T) {
 	api, images, _ := kerneltest.Machine(t, 7)
 	c := loadTiny(t, "tiny-16")
@@ -290,14 +298,6 @@ func TestSubmit_Urgent(t *testing.T) {
 			t.Errorf("job %d (%s) ran on %q", entry.Job, entry.Name, entry.Device)
 		}
 	}
-	small := open(t, Config{Device: "cuda", gpus: onMachine(api, images), QueueBytes: 1 << 20, UrgentBytes: 4 << 20}, nil)
-	high, err = submitTiny(t.Context(), small, c.request(1), 1000, SubmitOptions{Class: ClassWinning})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if result, err := waited(t, high); err != nil || !bytes.Equal(result.Proof, c.proof) || strings.Contains(small.Timeline()[len(small.Timeline())-1].Device, "urgent") {
-		t.Errorf("too large for the part that is kept: %v", err)
-	}
 }
 
 // Goal: memory that another program takes after the plans were made costs a proof nothing but time: it begins once more by a smaller plan; where no
@@ -310,13 +310,13 @@ func TestProveProgram_OthersTakeMemory(t *testing.T) {
 	c := loadTiny(t, "tiny-16")
 	var log logBook
 	e := open(t, Config{Device: "cuda", gpus: onMachine(api, images), Log: log.add}, nil)
-	right := func(when string, again bool) {
+	right := func(when string, partitions int, again bool) {
 		t.Helper()
 		log.mu.Lock()
 		log.lines = nil
 		log.mu.Unlock()
-		result, err := e.ProveProgram(context.Background(), c.request(2))
-		if err != nil || !bytes.Equal(result.Proof, bytes.Repeat(c.proof, 2)) {
+		result, err := e.ProveProgram(context.Background(), c.request(partitions))
+		if err != nil || !bytes.Equal(result.Proof, bytes.Repeat(c.proof, partitions)) {
 			t.Fatalf("%s: %v", when, err)
 		}
 		if again != log.has("trying again with less") {
@@ -326,8 +326,8 @@ func TestProveProgram_OthersTakeMemory(t *testing.T) {
 	// All but so much is gone: too little for everything resident, enough for points in pieces.
 	const whole, left = 8 << 30, 17 << 20
 	double.Hog(0, whole-left)
-	right("little memory", true)
-	right("little memory, known by now", false)
+	right("little memory", 2, true)
+	right("little memory, known by now", 1, false)
 	double.Hog(0, left-(1<<20))
 	if err := e.devices[0].backend.(groth16.Resident).Release(context.Background()); err != nil {
 		t.Fatal(err)
@@ -339,5 +339,5 @@ func TestProveProgram_OthersTakeMemory(t *testing.T) {
 	if err := e.devices[0].backend.(groth16.Resident).Release(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	right("memory again", false)
+	right("memory again", 1, false)
 }

@@ -5,20 +5,17 @@ import (
 	"context"
 	"testing"
 
-	"github.com/sealc2/sealc2/cuda/kerneltest"
 	"github.com/sealc2/sealc2/engine/host"
 )
 
 // Goal: what a small GPU pins of the host's memory is counted in the budget for as long as it is pinned, and given back when a job lacks
 // it. Method: a device that does not hold the points beside a partition, then a reservation of everything.
 func TestPinned_Budget(t *testing.T) {
-	api, images, double := kerneltest.Machine(t, 4)
-	if double == nil {
-		t.Skip("memory is counted where it is simulated")
-	}
+	from, double := idleGPUs(t, 8<<30)
 	c := loadTiny(t, "tiny-16")
-	config := Config{Device: "cuda", DeviceBytes: 18 << 20, HostBytes: 3 << 30, gpus: onMachine(api, images)}
+	config := Config{Device: "cuda", DeviceBytes: 18 << 20, HostBytes: 3 << 30, gpus: from}
 	e := open(t, config, nil)
+	giveSums(t, e, c)
 	opened := double.Live().Pinned
 	result, err := e.ProveProgram(context.Background(), c.request(1))
 	if err != nil || !bytes.Equal(result.Proof, c.proof) {

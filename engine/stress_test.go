@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sealc2/sealc2/cuda"
+	"github.com/sealc2/sealc2/engine/circuit"
+	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/status"
+)
+
+// summed is a backend on a device whose kernels do nothing, with the sums that its batches would have: all of the way is that of a proof, but for the
+// arithmetic.
+type summed struct {
+	*cuda.Backend
+	right map[string]*groth16.Sums // by the ID of the parameters
+}
+
+// giveSums puts circuits' sums around all devices of an engine, which are simulated with kernels that do nothing.
+func giveSums(t *testing.T, e *Engine, cases ...*tinyCase) map[string]*groth16.Sums {
+	t.Helper()
+	right := map[string]*groth16.Sums{}
+	for _, c := range cases {
+		right[c.srs.ID()] = sumsOf(t, c)
+	}
+	for _, d := range append(urgentOf(e.devices), e.devices...) {
+		d.backend = &summed{d.backend.(*cuda.Backend), right}
+	}
+	return right
+}
+
+type summedBatch struct {
+	groth16.Batch
+	right *groth16.Sums
+}
+
+func (s *summed) Begin(p *circuit.Program, partitions, count int, inputs func(int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+	b, err := s.Backend.Begin(p, partitions, count, inputs, srs, arena)
+	return summedBatch{b, s.right[srs.ID()]}, err
+}
+
+func (s *summed) BeginAssignment(list []*groth16.Assignment, partitions int, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+	b, err := s.Backend.BeginAssignment(list, partitions, srs, arena)
+	return summedBatch{b, s.right[srs.ID()]}, err
+}
+
+func (b summedBatch) Sums(k int) (*groth16.Sums, error) {
+	if _, err := b.Batch.Sums(k); err != nil {
+		return nil, err
+	}
+	own := *b.right
+	return &own, nil
+}
+
+// sumsOf are a circuit's, of the CPU.
+func sumsOf(t *testing.T, c *tinyCase) *groth16.Sums {
+	t.Helper()
+	var right groth16.Sums
+	e := open(t, Config{Device: "cpu"}, func(b groth16.Backend) groth16.Backend {
+		return &faulty{Backend: b, sums: func(s *groth16.Sums) { right = *s }}
+	})
+	if _, err := e.ProveProgram(t.Context(), c.request(1)); err != nil {
+		t.Fatal(err)
+	}
+	return &right
+}
+
+// Goal: whatever jobs meet on one device and on two, of several circuits, programs and vectors, of several classes, cancelled anywhere and while
+// device memory is given back: each ends, in its proofs or as cancelled; budget and devices are as before, and the next proof is right.
+// Method: kernels that do nothing; devices that hold everything of one circuit, of which two do not fit at once, and devices to
+// which all points come up in pieces. Seeds are the test's.
+func TestProve_Storm(t *testing.T) {
+	names := []string{"tiny-16", "tiny-64", "tiny-128"}
+	var cases []*tinyCase
+	for _, name := range names {
+		cases = append(cases, loadTiny(t, name))
+	}
+	for _, k := range []struct {
+		name    string
+		devices int
+		bytes   int64
+		kept    int64
+	}{
+		{"resident, one device", 1, 48 << 20, 16 << 20}, {"resident, two devices", 2, 48 << 20, 20 << 20},
+		{"streaming, one device", 1, 18 << 20, -1}, {"streaming, two devices", 2, 18 << 20, -1},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			memory := make([]int64, k.devices)
+			for i := range memory {
+				memory[i] = 8 << 30
+			}
+			from, double := idleGPUs(t, memory...)
+			e := open(t, Config{Device: "cuda:all", gpus: from, DeviceBytes: k.bytes, UrgentBytes: k.kept, HostBytes: 3 << 30, QueueBytes: 1 << 20}, nil)
+			idle := double.Live()
+			right := giveSums(t, e, cases...)
+			var residents []groth16.Resident
+			for _, d := range append(urgentOf(e.devices), e.devices...) {
+				residents = append(residents, d.backend.(groth16.Resident))
+			}
+			var srs []*SRS
+			for i, name := range names {
+				srs = append(srs, openSRS(t, e, vectors+"tiny/"+name+"/params.bin"))
+				right[srs[i].ID()] = right[cases[i].srs.ID()]
+			}
+			job := func(random *rand.Rand) (want []byte, got *ProveResult, err error) {
+				i, partitions := random.IntN(len(cases)), []int{0, 1, 1, 2, 3, 11}[random.IntN(6)]
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if random.IntN(2) == 0 {
+					time.AfterFunc(time.Duration(random.IntN(30_000))*time.Microsecond, cancel)
+				}
+				want = bytes.Repeat(cases[i].proof, partitions)
+				if random.IntN(4) == 0 {
+					request := assignments(srs[i], cases[i], loadAssignment(t, names[i]), partitions)
+					for n, a := range request.Assignments {
+						own := *a
+						request.Assignments[n] = &own
+					}
+					request.Evaluated = func() {
+						for _, a := range request.Assignments {
+							a.A, a.B, a.C = nil, nil, nil // whoever reads on fails
+						}
+					}
+					got, err = e.ProveAssignments(ctx, request)
+					return want, got, err
+				}
+				request := cases[i].request(partitions)
+				if random.IntN(3) == 0 {
+					var j *Job
+					if j, err = submitTiny(ctx, e, request, 1000, SubmitOptions{Class: ClassWinning}); err != nil {
+						return want, nil, err
+					}
+					defer context.AfterFunc(ctx, j.Cancel)()
+					got, err = j.Wait(t.Context())
+					return want, got, err
+				}
+				got, err = e.ProveProgram(ctx, request)
+				return want, got, err
+			}
+			var proved, cancelled atomic.Int64
+			var wg sync.WaitGroup
+			for w := range 6 {
+				wg.Go(func() {
+					var err error
+					defer func() {
+						if err != nil {
+							t.Error(err)
+						}
+					}()
+					defer status.Recover("test", &err)
+					random := rand.New(rand.NewPCG(uint64(w), 7))
+					for range 5 {
+						want, got, err := job(random)
+						switch {
+						case status.KindOf(err) == status.Cancelled:
+							cancelled.Add(1)
+						case err != nil || !bytes.Equal(got.Proof, want):
+							t.Errorf("worker %d: %v", w, err)
+						default:
+							proved.Add(1)
+						}
+						if random.IntN(4) == 0 {
+							if err := residents[random.IntN(len(residents))].Release(t.Context()); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+				})
+			}
+			wg.Wait()
+			t.Logf("%d jobs proved, %d cancelled", proved.Load(), cancelled.Load())
+			for _, r := range residents {
+				if err := r.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			// What is pinned on the host stays, and in the budget, until somebody lacks it.
+			usage := e.budget.Usage()
+			if hold, err := e.budget.Reserve(t.Context(), host.Needs{HostBytes: usage.Ceiling.HostBytes}); err != nil {
+				t.Error(err)
+			} else {
+				hold.Release()
+			}
+			if used := e.budget.Usage().Used; used != (host.Needs{}) {
+				t.Errorf("%+v used at the end", used)
+			}
+			if live := double.Live(); live != idle {
+				t.Errorf("%+v on the devices, %+v before", live, idle)
+			}
+			for i, c := range cases {
+				result, err := e.ProveProgram(t.Context(), c.request(2))
+				if err != nil || !slices.Equal(result.Proof, bytes.Repeat(c.proof, 2)) {
+					t.Errorf("%s afterwards: %v", names[i], err)
+				}
+			}
+		})
+	}
+}

@@ -32,7 +32,7 @@ func submitTiny(ctx context.Context, e *Engine, request *ProgramRequest, bytes i
 
 func waited(t *testing.T, j *Job) (*ProveResult, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // emulated proofs, on a machine that others use
 	defer cancel()
 	result, err := j.Wait(ctx)
 	if status.KindOf(err) == status.Timeout {

@@ -34,8 +34,11 @@ func (b *Backend) Shrink(ctx context.Context, err error) bool {
 		}
 		return nil
 	})
-	if failed != nil || !shrunk {
+	if failed != nil {
 		return false
+	}
+	if !shrunk { // another batch may have been here before
+		return b.MemoryBytes() < b.whole-b.card.held
 	}
 	b.owner.config.log("warn", "device %s: other programs have taken memory: plans are for %d bytes now", b.name, b.MemoryBytes())
 	return true

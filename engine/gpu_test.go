@@ -303,13 +303,12 @@ func TestSubmit_Urgent(t *testing.T) {
 // Goal: memory that another program takes after the plans were made costs a proof nothing but time: it begins once more by a smaller plan; where no
 // plan is small enough, the error has both numbers and the next proof works once there is memory again.
 func TestProveProgram_OthersTakeMemory(t *testing.T) {
-	api, images, double := kerneltest.Machine(t, 9)
-	if double == nil {
-		t.Skip("a card has TestHog_OnCard")
-	}
+	from, double := idleGPUs(t, 8<<30)
 	c := loadTiny(t, "tiny-16")
 	var log logBook
-	e := open(t, Config{Device: "cuda", gpus: onMachine(api, images), Log: log.add}, nil)
+	e := open(t, Config{Device: "cuda", gpus: from, Log: log.add}, nil)
+	giveSums(t, e, c)
+	e.devices[0].backend.(*summed).late = true
 	right := func(when string, partitions int, again bool) {
 		t.Helper()
 		log.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,6 +23,7 @@ import (
 type summed struct {
 	*cuda.Backend
 	right map[string]*groth16.Sums // by the ID of the parameters
+	late  bool                     // points are there before anything is computed, as where that takes longer than copies
 }
 
 // giveSums puts circuits' sums around all devices of an engine, which are simulated with kernels that do nothing.
@@ -32,7 +34,7 @@ func giveSums(t *testing.T, e *Engine, cases ...*tinyCase) map[string]*groth16.S
 		right[c.srs.ID()] = sumsOf(t, c)
 	}
 	for _, d := range append(urgentOf(e.devices), e.devices...) {
-		d.backend = &summed{d.backend.(*cuda.Backend), right}
+		d.backend = &summed{Backend: d.backend.(*cuda.Backend), right: right}
 	}
 	return right
 }
@@ -40,16 +42,48 @@ func giveSums(t *testing.T, e *Engine, cases ...*tinyCase) map[string]*groth16.S
 type summedBatch struct {
 	groth16.Batch
 	right *groth16.Sums
+	late  bool
+}
+
+func (b summedBatch) Stages() []host.Stage {
+	all, loaded := b.Batch.Stages(), make(chan struct{})
+	last := slices.IndexFunc(all, func(s host.Stage) bool { return s.Name == "load_b2" })
+	if !b.late || last < 0 {
+		return all
+	}
+	done := sync.OnceFunc(func() { close(loaded) })
+	for i := range all {
+		run := all[i].Run
+		switch {
+		case strings.HasPrefix(all[i].Name, "load_"):
+			all[i].Run = func(ctx context.Context) error {
+				err := run(ctx)
+				if err != nil || i == last {
+					done()
+				}
+				return err
+			}
+		case all[i].Name == "evaluate":
+			all[i].Run = func(ctx context.Context) error {
+				select {
+				case <-loaded:
+				case <-ctx.Done():
+				}
+				return run(ctx)
+			}
+		}
+	}
+	return all
 }
 
 func (s *summed) Begin(p *circuit.Program, partitions, count int, inputs func(int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
 	b, err := s.Backend.Begin(p, partitions, count, inputs, srs, arena)
-	return summedBatch{b, s.right[srs.ID()]}, err
+	return summedBatch{b, s.right[srs.ID()], s.late}, err
 }
 
 func (s *summed) BeginAssignment(list []*groth16.Assignment, partitions int, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
 	b, err := s.Backend.BeginAssignment(list, partitions, srs, arena)
-	return summedBatch{b, s.right[srs.ID()]}, err
+	return summedBatch{b, s.right[srs.ID()], s.late}, err
 }
 
 func (b summedBatch) Sums(k int) (*groth16.Sums, error) {

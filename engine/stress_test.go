@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sealc2/sealc2/cuda"
+	"github.com/sealc2/sealc2/cuda/sim"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
@@ -236,5 +237,88 @@ func TestProve_Storm(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Goal: what is wrong with one partition of a batch is said by the number that it has in the job; nothing of its batch is delivered, all before it is,
+// and the next job goes through.
+func TestProveProgram_BadInBatch(t *testing.T) {
+	c := loadTiny(t, "tiny-16")
+	from, _ := idleGPUs(t, 8<<30)
+	e := open(t, Config{Device: "cuda", gpus: from, DeviceBytes: 18 << 20}, nil)
+	giveSums(t, e, c)
+	const bad = 17
+	request := c.request(25)
+	if plan, err := e.devices[0].backend.Plan(c.program, 25); err != nil || plan.Batch != 2 {
+		t.Fatalf("batches of two are wanted here: %+v, %v", plan, err)
+	}
+	request.Public[bad] = slices.Clone(request.Public[bad])
+	request.Public[bad][0].SetUint64(4711)
+	var delivered []int
+	request.Partition = func(index int, _ [192]byte) { delivered = append(delivered, index) }
+	_, err := e.ProveProgram(t.Context(), request)
+	if status.KindOf(err) != status.Input || !strings.Contains(err.Error(), "partition 17, stage expand") || strings.Contains(err.Error(), "partition 1,") {
+		t.Errorf("%v", err)
+	}
+	if want := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; !slices.Equal(delivered, want) {
+		t.Errorf("delivered %v, want %v", delivered, want)
+	}
+	result, err := e.ProveProgram(t.Context(), c.request(25))
+	if err != nil || !bytes.Equal(result.Proof, bytes.Repeat(c.proof, 25)) {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// Goal: a partition of a batch whose proof does not verify is proved once more by itself, by a plan for several.
+func TestProveProgram_AgainInBatch(t *testing.T) {
+	c := loadTiny(t, "tiny-16")
+	from, _ := idleGPUs(t, 8<<30)
+	e := open(t, Config{Device: "cuda", gpus: from, DeviceBytes: 18 << 20}, nil)
+	giveSums(t, e, c)
+	wrong := 0
+	e.devices[0].backend = &faulty{Backend: e.devices[0].backend, sums: func(s *groth16.Sums) {
+		if wrong++; wrong == 3 || wrong == 7 {
+			s.L.Double(&s.L)
+		}
+	}}
+	var delivered []int
+	request := c.request(10)
+	request.Partition = func(index int, _ [192]byte) { delivered = append(delivered, index) }
+	result, err := e.ProveProgram(t.Context(), request)
+	if err != nil || !bytes.Equal(result.Proof, bytes.Repeat(c.proof, 10)) || !slices.Equal(delivered, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) || wrong != 12 {
+		t.Errorf("%v: %d sums, delivered %v", err, wrong, delivered)
+	}
+}
+
+// Goal: Close ends jobs wherever they are on a device, waits for them, and leaves nothing on it.
+func TestClose_GPU(t *testing.T) {
+	c := loadTiny(t, "tiny-64")
+	for round, bytes := range []int64{18 << 20, 48 << 20, 18 << 20, 48 << 20} {
+		from, double := idleGPUs(t, 8<<30, 8<<30)
+		e := open(t, Config{Device: "cuda:all", gpus: from, DeviceBytes: bytes}, nil)
+		giveSums(t, e, c)
+		var jobs sync.WaitGroup
+		for range 4 {
+			jobs.Go(func() {
+				var err error
+				defer func() {
+					if kind := status.KindOf(err); err != nil && kind != status.Cancelled && kind != status.Caller {
+						t.Error(err)
+					}
+				}()
+				defer status.Recover("test", &err)
+				for err == nil {
+					_, err = e.ProveProgram(context.Background(), c.request(11))
+				}
+			})
+		}
+		time.Sleep(time.Duration(3+4*round) * time.Millisecond)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		jobs.Wait()
+		if live := double.Live(); live != (sim.Live{}) {
+			t.Errorf("left behind: %+v", live)
+		}
 	}
 }

@@ -239,7 +239,11 @@ func (e *Engine) submit(ctx context.Context, op string, bytes int64, digest [sha
 	}
 	e.log("info", "job %q: %s, %d bytes", j.id, j.class, bytes)
 	e.calls.Add(1) // the caller is in a call, so that Close waits for this one too
-	go e.work(j, run)
+	go func() {
+		var err error // work has made a value of all that can happen
+		defer status.Recover("engine.Submit", &err)
+		e.work(j, run)
+	}()
 	select { // so that jobs submitted one after the other stand in that order
 	case <-j.entered:
 	case <-j.done:

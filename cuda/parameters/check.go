@@ -167,6 +167,8 @@ func (c *checking) pass(ctx context.Context, each func(at driver.Ptr, p piece) e
 		readers.Add(1)
 		go func() {
 			defer readers.Done()
+			var err error // read makes values of its panics
+			defer status.Recover("parameters.CheckPoints", &err)
 			for i := range jobs {
 				filled[i%slotCount] <- c.read(reading, i)
 			}

@@ -60,6 +60,8 @@ func (l *loop) plain() {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
+			var err error // serve has made a value of all that can happen
+			defer status.Recover(l.op, &err)
 			l.serve(worker)
 		}()
 	}

@@ -326,12 +326,12 @@ func (q *queue) join() { q.workers.Wait() }
 func stageTimes(stages []engine.StageTime) (load, synthesis, compute uint64) {
 	var l, s, c time.Duration
 	for _, t := range stages {
-		switch t.Stage {
-		case "params":
+		switch name := t.Stage; {
+		case name == "params" || strings.HasPrefix(name, "load_") || strings.HasPrefix(name, "pin_"): // parameters on their way to a GPU
 			l += t.Elapsed
-		case "parse", "check", "inputs", "expand", "evaluate":
+		case slices.Contains([]string{"parse", "check", "inputs", "expand", "evaluate"}, name):
 			s += t.Elapsed
-		case "verify":
+		case name == "verify":
 		default:
 			c += t.Elapsed
 		}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -699,4 +700,45 @@ func TestResultsAreBounded(t *testing.T) {
 	if q := r.server.queue; len(q.jobs) != keptResults || len(q.ended) != keptResults {
 		t.Errorf("%d jobs, %d ended", len(q.jobs), len(q.ended))
 	}
+}
+
+// keeping is a prover that keeps parameters.
+type keeping struct {
+	*stand
+	calls []string
+	err   error
+}
+
+func (k *keeping) Preload(_ context.Context, _ engine.ParamSource, shape string) error {
+	k.calls = append(k.calls, "load "+shape)
+	return k.err
+}
+
+func (k *keeping) Evict(_ context.Context, _ engine.ParamSource, shape string) error {
+	k.calls = append(k.calls, "evict "+shape)
+	return k.err
+}
+
+// Goal: who asks for parameters before the first proof has them loaded, and let go, by the names that cuzk has for circuits; what is not proved here is not
+// loaded, and a failure is the caller's to read.
+func TestPreload(t *testing.T) {
+	k := &keeping{stand: &stand{}}
+	r := newRig(t, k, nil)
+	if _, err := r.client.PreloadSRS(t.Context(), &pb.PreloadSrsRequest{CircuitId: "porep-32g"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.client.EvictSRS(t.Context(), &pb.EvictSrsRequest{CircuitId: "porep-64g"}); err != nil {
+		t.Error(err)
+	}
+	_, err := r.client.PreloadSRS(t.Context(), &pb.PreloadSrsRequest{CircuitId: "winning-32g"})
+	wantCode(t, "a circuit that is not proved", err, codes.Unimplemented, "first proof")
+	if _, err := r.client.EvictSRS(t.Context(), &pb.EvictSrsRequest{CircuitId: "winning-32g"}); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(k.calls, []string{"load 32GiB", "evict 64GiB"}) {
+		t.Errorf("calls %q", k.calls)
+	}
+	k.err = status.New(status.Params, "engine.Preload", "dir", "a file", "none")
+	_, err = r.client.PreloadSRS(t.Context(), &pb.PreloadSrsRequest{CircuitId: "porep-32g"})
+	wantCode(t, "no file", err, codes.Internal, "want a file")
 }

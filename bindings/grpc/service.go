@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/sealc2/sealc2/bindings/grpc/cuzkv1"
+	"github.com/sealc2/sealc2/engine"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -195,20 +196,51 @@ func (s *Server) cancel(_ context.Context, request *pb.CancelProofRequest) (prot
 	return &pb.CancelProofResponse{WasRunning: s.queue.abort(request.GetJobId())}, nil
 }
 
-// circuits are the names that cuzk gives to circuits.
-var circuits = []string{"porep-32g", "porep-64g", "wpost-32g", "winning-32g", "snap-32g", "snap-64g"}
+// circuits are the names that cuzk gives to circuits, with the sector sizes of those that are proved here.
+var circuits = map[string]string{"porep-32g": "32GiB", "porep-64g": "64GiB", "wpost-32g": "", "winning-32g": "", "snap-32g": "", "snap-64g": ""}
 
-func (s *Server) preload(_ context.Context, request *pb.PreloadSrsRequest) (proto.Message, error) {
-	for _, name := range circuits {
-		if name == request.GetCircuitId() {
-			return nil, rpcstatus.Errorf(codes.Unimplemented, "%s: parameters are loaded by the first proof that needs them", name)
-		}
-	}
-	return nil, rpcstatus.Errorf(codes.Internal, "unknown circuit ID: %s", request.GetCircuitId())
+// keeper is what a Prover offers that loads parameters before the first proof and lets them go after the last.
+type keeper interface {
+	Preload(ctx context.Context, source engine.ParamSource, shapeName string) error
+	Evict(ctx context.Context, source engine.ParamSource, shapeName string) error
 }
 
-// evict does nothing, as in cuzk: the engine lets parameters go when it needs their room.
-func (s *Server) evict(context.Context, *pb.EvictSrsRequest) (proto.Message, error) {
+// sizeOf is the sector size of a circuit, and who keeps its parameters; nil where nobody does, for what is not proved here either.
+func (s *Server) sizeOf(circuit string) (shape string, by keeper, err error) {
+	shape, known := circuits[circuit]
+	if !known {
+		return "", nil, rpcstatus.Errorf(codes.Internal, "unknown circuit ID: %s", circuit)
+	}
+	if shape != "" {
+		by, _ = s.config.Prover.(keeper)
+	}
+	return shape, by, nil
+}
+
+func (s *Server) preload(ctx context.Context, request *pb.PreloadSrsRequest) (proto.Message, error) {
+	shape, by, err := s.sizeOf(request.GetCircuitId())
+	switch {
+	case err != nil:
+		return nil, err
+	case by == nil:
+		return nil, rpcstatus.Errorf(codes.Unimplemented, "%s: parameters are loaded by the first proof that needs them", request.GetCircuitId())
+	}
+	begin := time.Now()
+	if err := by.Preload(ctx, s.config.Params, shape); err != nil {
+		return nil, rpcstatus.Error(codes.Internal, strings.ToValidUTF8(err.Error(), "\uFFFD"))
+	}
+	return &pb.PreloadSrsResponse{LoadTimeMs: millis(time.Since(begin))}, nil
+}
+
+// evict lets parameters go that no proof uses; whether there were any is not told.
+func (s *Server) evict(ctx context.Context, request *pb.EvictSrsRequest) (proto.Message, error) {
+	shape, by, err := s.sizeOf(request.GetCircuitId())
+	if err != nil || by == nil {
+		return &pb.EvictSrsResponse{}, nil // as in cuzk
+	}
+	if err := by.Evict(ctx, s.config.Params, shape); err != nil {
+		return nil, rpcstatus.Error(codes.Internal, strings.ToValidUTF8(err.Error(), "\uFFFD"))
+	}
 	return &pb.EvictSrsResponse{}, nil
 }
 

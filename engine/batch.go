@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -26,7 +27,8 @@ type batch struct {
 	left    int // partitions whose sums are not assembled yet; under closing
 
 	closing sync.Mutex
-	reading sync.Mutex // of what parts say of their rows
+	reading sync.Mutex // of lacking, and of what parts say of their rows
+	lacking error      // what a stage lacked memory with: all partitions begin once more
 }
 
 // part is one partition of a batch.
@@ -111,9 +113,7 @@ func (b *batch) Stages() (all []host.Stage) {
 		if len(b.parts) == 1 {
 			s.Partition = 0
 		}
-		if s.Partition >= 0 {
-			s.Run = b.smaller(s.Partition, s.Run)
-		}
+		s.Run = b.smaller(s.Partition, s.Run)
 		s.After = after
 		place[i] = len(all)
 		all = append(all, s)
@@ -207,24 +207,54 @@ func (b *batch) mayRedo(k int) bool {
 // shrinkLimit bounds how often a partition begins once more for lack of memory.
 const shrinkLimit = 3
 
-// smaller lets a partition begin once more, by a smaller plan, where other programs have taken memory that this one counted on.
+// smaller lets the partitions of a batch begin once more, by a smaller plan, where other programs have taken memory that this one counted on. All of
+// them, since a backend proves those of a batch together: the stages that are left do nothing. k is the stage's partition.
 func (b *batch) smaller(k int, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
+		if err := b.lacks(); err != nil {
+			return b.leave(k, err)
+		}
 		err := run(ctx)
 		if status.KindOf(err) != status.NoMemory || ctx.Err() != nil {
 			return err
 		}
 		device, ok := b.device.backend.(groth16.Shrinker)
-		if !ok || b.shrink(b.first+k) > shrinkLimit || !device.Shrink(ctx, err) || !b.mayRedo(k) {
+		if !ok || b.shrink(b.first+max(k, 0)) > shrinkLimit || !device.Shrink(ctx, err) {
 			return err
 		}
-		b.log("warn", "partition %d: %v; trying again with less", b.first+k, err)
+		b.reading.Lock()
+		b.lacking = err
+		b.reading.Unlock()
+		left := b.leave(k, err)
+		if left == nil || errors.Is(left, sched.ErrAlone) {
+			b.log("warn", "partition %d: %v; trying again with less", b.first+max(k, 0), err)
+		}
+		return left
+	}
+}
+
+func (b *batch) lacks() error {
+	b.reading.Lock()
+	defer b.reading.Unlock()
+	return b.lacking
+}
+
+// leave is what a stage of a batch that lacks memory ends with; those of the whole batch leave it to its partitions'.
+func (b *batch) leave(k int, err error) error {
+	switch {
+	case k == host.WholeBatch:
+		return nil
+	case b.mayRedo(k):
 		return sched.ErrAlone
 	}
+	return err
 }
 
 // assemble puts a proof together; behind the last one the backend's memory is let go of.
 func (b *batch) assemble(k int) error {
+	if err := b.lacks(); err != nil {
+		return b.leave(k, err)
+	}
 	sums, err := b.backend.Sums(k)
 	if err != nil {
 		return err

@@ -322,3 +322,53 @@ func TestClose_GPU(t *testing.T) {
 		}
 	}
 }
+
+// lacking is a device that lacks memory once, in one stage of its first batch, and has smaller plans.
+type lacking struct {
+	*summed
+	stage  int  // of the backend's; -1 afterwards
+	failed bool // there is such a stage
+}
+
+type lackingBatch struct {
+	groth16.Batch
+	by *lacking
+}
+
+func (l *lacking) Shrink(context.Context, error) bool { return true }
+
+func (l *lacking) Begin(p *circuit.Program, partitions, count int, inputs func(int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+	b, err := l.summed.Begin(p, partitions, count, inputs, srs, arena)
+	return lackingBatch{b, l}, err
+}
+
+func (b lackingBatch) Stages() []host.Stage {
+	all, at := b.Batch.Stages(), b.by.stage
+	if b.by.stage = -1; at >= 0 && at < len(all) {
+		b.by.failed = true
+		all[at].Run = func(context.Context) error { return status.New(status.NoMemory, "test", all[at].Name, "some", "none") }
+	}
+	return all
+}
+
+// Goal: whatever stage of a batch lacks memory that other programs have taken, its partitions are proved one by one, all of them. Method: each stage of a
+// batch of two in turn.
+func TestProveProgram_BatchLacksMemory(t *testing.T) {
+	c := loadTiny(t, "tiny-16")
+	from, _ := idleGPUs(t, 8<<30)
+	e := open(t, Config{Device: "cuda", gpus: from, DeviceBytes: 18 << 20}, nil)
+	giveSums(t, e, c)
+	l := &lacking{summed: e.devices[0].backend.(*summed)}
+	e.devices[0].backend = l
+	for stage := 0; ; stage++ {
+		l.stage = stage
+		l.failed = false
+		result, err := e.ProveProgram(t.Context(), c.request(3))
+		if err != nil || !bytes.Equal(result.Proof, bytes.Repeat(c.proof, 3)) {
+			t.Fatalf("stage %d: %v", stage, err)
+		}
+		if !l.failed { // there is no such stage
+			break
+		}
+	}
+}

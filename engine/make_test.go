@@ -25,7 +25,11 @@ func TestMakeSRS_ProveProgram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, partitions := range []int{2, 1} { // each device; and what is there once more
+		rounds := []int{2, 1} // each device; and what is there once more
+		if testing.Short() {
+			rounds = rounds[:1]
+		}
+		for _, partitions := range rounds {
 			request := c.request(partitions)
 			request.SRS = srs
 			got, err := e.ProveProgram(t.Context(), request)

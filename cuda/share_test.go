@@ -18,6 +18,11 @@ import (
 // come up in several pieces a block.
 func TestStream_FewerThanPlanned(t *testing.T) {
 	c, b := streaming(t, 2, 2, 0)
+	c.v = loadTiny(t, "tiny-1024", true)
+	f := form{roots: compactRoots, vectors: 2, count: 2, slot: 64 * 192}
+	if err := f.plan(b, c.v); err != nil {
+		t.Fatal(err)
+	}
 	plan, err := b.Plan(c.v.program, 2)
 	if err != nil {
 		t.Fatal(err)

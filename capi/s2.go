@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -394,8 +395,9 @@ func newS2Job(op string, provers C.sealc2_in_provers, n C.size_t, r, s C.sealc2_
 	if j.session, err = useShared(); err != nil {
 		return nil, err
 	}
-	if device < -1 || device > 0 {
-		return nil, status.New(status.NoDevice, op, "device", "-1 for any, or 0 for "+j.session.engine.Device()+", the only one", fmt.Sprint(int32(device)))
+	// Which of them is advice: all share the partitions of each job.
+	if devices := j.session.engine.Devices(); device < -1 || int(device) >= len(devices) {
+		return nil, status.New(status.NoDevice, op, "device", fmt.Sprintf("-1 for any, or 0 to %d for one of: %s", len(devices)-1, strings.Join(devices, ", ")), fmt.Sprint(int32(device)))
 	}
 	ready = true
 	return j, nil

@@ -119,7 +119,7 @@ type VerifyRequest struct {
 const timelineLength = 4096
 
 // Engine is one opened engine. All methods may be called from any number of goroutines; proofs queue up
-// under the budget, first in first out.
+// under the budget, by class, then in the order of their coming.
 type Engine struct {
 	config   Config
 	limits   host.Limits
@@ -268,12 +268,15 @@ func (e *Engine) Close() error {
 func (e *Engine) Limits() host.Limits { return e.limits }
 
 // Device names the devices that prove.
-func (e *Engine) Device() string {
+func (e *Engine) Device() string { return strings.Join(e.Devices(), ", ") }
+
+// Devices are their names, one by one.
+func (e *Engine) Devices() []string {
 	names := make([]string, len(e.devices))
 	for i, d := range e.devices {
 		names[i] = d.name
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // Timeline is the latest stages of all jobs, in the order in which they ended.

@@ -182,7 +182,7 @@ func TestSubmit_Cancel(t *testing.T) {
 	if status.KindOf(err) != status.Cancelled || !strings.Contains(err.Error(), `engine.Cancel: job "running": cancelled: engine.ProveProgram: partition 0, stage msm_`) {
 		t.Errorf("cancelled in a stage: %v", err)
 	}
-	late, err := submitTiny(t.Context(), e, c.request(1), 1000, SubmitOptions{ID: "late", Deadline: time.Now().Add(20 * time.Millisecond)})
+	late, err := submitTiny(t.Context(), e, c.request(1), 1000, SubmitOptions{ID: "late", Deadline: time.Now().Add(300 * time.Millisecond)})
 	if err != nil {
 		t.Fatal(err)
 	}

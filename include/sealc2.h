@@ -343,7 +343,7 @@ sealc2_status sealc2_job_close(sealc2_job job, sealc2_error *err);
  *          proof_len may be NULL
  * errors   CALLER, INPUT, UNSATISFIED, PARAMS, UNSUPPORTED, NO_DEVICE, NO_MEMORY, CANCELLED, SELF_CHECK,
  *          FORKED, INTERNAL
- * threads  any, blocks; calls on one engine share its budget, first come first served */
+ * threads  any, blocks; calls on one engine share its budget, in the order of their coming but behind submitted jobs of a higher class */
 sealc2_status sealc2_prove(sealc2_engine engine, const sealc2_prove_request *request, uint8_t *proof, size_t proof_cap,
                            size_t *proof_len, sealc2_error *err);
 

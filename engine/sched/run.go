@@ -177,7 +177,7 @@ func (f fixed) Close()               {}
 func (r *run) all(ctx context.Context, fill func(context.Context) error) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer r.abandon()
+	defer r.abandon(cancel)
 	for {
 		if err == nil {
 			err = fill(ctx)
@@ -312,13 +312,22 @@ func (r *run) close(b *batch) error {
 	return err
 }
 
-// abandon closes what is left when all returns: nothing of it runs.
-func (r *run) abandon() {
+// abandon closes what is left when all returns. After a failure nothing of it runs; after a panic on the way, stages may, and are waited for.
+func (r *run) abandon(cancel func()) {
 	r.mu.Lock()
 	left, running := r.batches, r.running
+	r.mu.Unlock()
+	if len(left) == 0 && running == 0 {
+		return
+	}
+	cancel()
+	r.stop()
+	for r.mu.Lock(); r.running > 0; r.mu.Lock() {
+		r.mu.Unlock()
+		<-r.wake
+	}
 	r.batches = nil
 	r.mu.Unlock()
-	status.Check(running == 0, op, "no stage that runs on")
 	for _, b := range left {
 		_ = r.close(b) // the job has failed before
 	}

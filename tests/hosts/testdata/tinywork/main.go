@@ -81,7 +81,7 @@ func run(args []string) error {
 		defer status.Recover("tinywork", &err) // as the exports and the command line
 		watch := time.AfterFunc(20*time.Second, func() {
 			fmt.Fprintln(os.Stderr, "hangs")
-			_ = syscall.Kill(os.Getpid(), syscall.SIGALRM)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // Go ignores gentler ones
 		})
 		defer watch.Stop()
 		return work()

@@ -134,7 +134,9 @@ func (p *Pool) Close() {
 
 // start gives a seat its thread, and calls ready when it is bound.
 func (p *Pool) start(s *seat, ready func()) {
+	ready = sync.OnceFunc(ready)
 	go func() {
+		defer ready() // whatever becomes of the thread, nobody waits for it
 		defer status.Recover("host.Pool", &s.refused)
 		// Never unlocked: a locked goroutine's thread ends with it, and its mask goes along.
 		runtime.LockOSThread()

@@ -89,6 +89,19 @@ func useSession(op string, handle uint64) (*session, error) {
 	return s, nil
 }
 
+// under is a context that ends with the session, and with the job where the call has one (else nil). cancel gives it back.
+func (s *session) under(j *job) (ctx context.Context, cancel context.CancelCauseFunc) {
+	ctx, end := context.WithCancelCause(s.ctx)
+	if j == nil {
+		return ctx, end
+	}
+	stop := context.AfterFunc(j.ctx, func() { end(context.Cause(j.ctx)) })
+	return ctx, func(cause error) {
+		stop()
+		end(cause)
+	}
+}
+
 func removeSession(op string, handle uint64) (*session, error) {
 	handles.mu.Lock()
 	defer handles.mu.Unlock()

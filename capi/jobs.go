@@ -219,11 +219,8 @@ func sealc2go_preload(handle C.sealc2_engine, shape, paramsDir C.sealc2_in_text,
 			return err
 		}
 		defer s.calls.Done()
-		ctx, cancel := context.WithCancel(s.ctx)
-		defer cancel()
-		if j != nil {
-			defer context.AfterFunc(j.ctx, cancel)()
-		}
+		ctx, cancel := s.under(j)
+		defer cancel(nil)
 		return s.engine.Preload(ctx, source, C.GoString(shape))
 	})
 }

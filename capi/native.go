@@ -425,11 +425,8 @@ func sealc2go_circuit_digest(handle C.sealc2_engine, shape C.sealc2_in_text, job
 			return err
 		}
 		defer s.calls.Done()
-		ctx, cancel := context.WithCancelCause(s.ctx)
+		ctx, cancel := s.under(j)
 		defer cancel(nil)
-		if j != nil {
-			defer context.AfterFunc(j.ctx, func() { cancel(context.Cause(j.ctx)) })()
-		}
 		d, err := s.engine.CircuitDigest(ctx, C.GoString(shape))
 		if err != nil {
 			return err

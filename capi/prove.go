@@ -38,14 +38,13 @@ func (s *session) run(op string, request *engine.ProveRequest, j *job, hear list
 // listen runs prove as run does; partition is nil where nobody listens.
 func (s *session) listen(op string, j *job, hear listener,
 	prove func(ctx context.Context, progress func(engine.Progress), partition func(int, [proofBytes]byte)) (*engine.ProveResult, error)) ([]byte, error) {
-	ctx, cancel := context.WithCancelCause(s.ctx)
-	defer cancel(nil)
 	if j != nil {
 		if err := context.Cause(j.ctx); err != nil {
 			return nil, err
 		}
-		defer context.AfterFunc(j.ctx, func() { cancel(context.Cause(j.ctx)) })()
 	}
+	ctx, cancel := s.under(j)
+	defer cancel(nil)
 	var turn sync.Mutex
 	partitions := 0
 	progress := func(p engine.Progress) {

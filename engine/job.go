@@ -87,24 +87,23 @@ type proof struct {
 
 // attempt counts an attempt at a partition that has ended, and says which it was.
 func (p *proof) attempt(index int) int {
-	p.results.Lock()
-	defer p.results.Unlock()
-	if p.attempts == nil {
-		p.attempts = map[int]int{}
-	}
-	p.attempts[index]++
-	return p.attempts[index]
+	return p.count(&p.attempts, index)
 }
 
 // shrink counts the times that a partition lacked memory.
 func (p *proof) shrink(index int) int {
+	return p.count(&p.shrinks, index)
+}
+
+// count adds one to a partition's number.
+func (p *proof) count(of *map[int]int, index int) int {
 	p.results.Lock()
 	defer p.results.Unlock()
-	if p.shrinks == nil {
-		p.shrinks = map[int]int{}
+	if *of == nil {
+		*of = map[int]int{}
 	}
-	p.shrinks[index]++
-	return p.shrinks[index]
+	(*of)[index]++
+	return (*of)[index]
 }
 
 // finish keeps a proof until its turn to be delivered has come.

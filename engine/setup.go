@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/sealc2/sealc2/cuda"
 	"github.com/sealc2/sealc2/cuda/parameters"
@@ -184,17 +182,16 @@ func openParameterDevice(config *Config) (*parameterDevice, host.Limits, error) 
 func chooseParameterDevice(config *Config, limits host.Limits) (d *parameterDevice, why, level string, err error) {
 	const op = "engine.Open"
 	where := fmt.Sprintf("device %q", config.Device)
-	index, automatic := cuda.Any, false
-	switch number, numbered := strings.CutPrefix(config.Device, "cuda:"); {
-	case config.Device == "cpu":
+	w, err := readWish(config.Device)
+	switch {
+	case err != nil || w.all || len(w.indices) > 1:
+		return nil, "", "", status.New(status.NoDevice, op, where, `"cpu", "auto", "cuda", or "cuda:" and one number`, "another name")
+	case w.cpu:
 		return &parameterDevice{name: "cpu"}, "as configured", "info", nil
-	case config.Device == "" || config.Device == "auto":
-		automatic = true
-	case config.Device == "cuda":
-	default:
-		if index, err = strconv.Atoi(number); !numbered || err != nil || index < 0 {
-			return nil, "", "", status.New(status.NoDevice, op, where, `"cpu", "auto", "cuda", or "cuda:" and one number`, "another name")
-		}
+	}
+	index := cuda.Any
+	if len(w.indices) == 1 {
+		index = w.indices[0]
 	}
 	pinned := min(int64(parameters.MaxPinnedBytes), max(parameters.MinPinnedBytes, limits.HostBytes/4))
 	g := config.gpus
@@ -226,7 +223,7 @@ func chooseParameterDevice(config *Config, limits host.Limits) (d *parameterDevi
 		level = "warn" // a device that should have done it
 		choice.Next(err)
 	}
-	if !automatic {
+	if !w.automatic {
 		return nil, "", "", status.Wrap(status.NoDevice, op, where, choice.Err)
 	}
 	return &parameterDevice{name: "cpu"}, "no GPU: " + choice.Err.Error(), level, nil

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sealc2_sys as sys;
 
-use crate::{call, pointer_to, randomness, text_c, text_of, Engine, Error, Job, JobHandle, Kind, ParamSource, Proof, Result, Sector, PROOF_BYTES};
+use crate::{call, randomness, request_of, text_c, text_of, Engine, Error, Job, JobHandle, Kind, ParamSource, Proof, Result, Sector, PROOF_BYTES};
 
 /// How urgent a submitted job is: one of a higher class goes before those of lower ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -193,19 +193,8 @@ impl Engine {
         let id = text_c("id", options.id)?;
         let (r, s) = randomness(options.randomness)?;
         let request = sys::ProveRequest {
-            c1: sector.c1.as_ptr(),
-            c1_len: sector.c1.len(),
-            statement: options.statement.map_or(null(), |s| s.as_ptr()),
-            statement_len: options.statement.map_or(0, |s| s.len()),
-            sector_id: sector.sector_id,
-            prover_id: sector.prover_id,
-            params_dir: folder.as_ref().map_or(null(), |f| f.as_ptr()),
-            dev_params: params.development_c(),
             circuit_proofs: options.circuit_proofs.into(),
-            r: pointer_to(r).cast(),
-            s: pointer_to(s).cast(),
-            scalar_count: r.len(),
-            ..sys::ProveRequest::default()
+            ..request_of(sector, options.statement, params, folder.as_deref(), (r, s))
         };
         let how = sys::SubmitOptions {
             id: id.as_ptr(),

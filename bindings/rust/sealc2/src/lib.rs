@@ -457,23 +457,12 @@ impl Engine {
         let (r, s) = randomness(options.randomness)?;
         let mut watch = Watch { progress: options.progress, partition: options.partition, panic: None };
         let request = sys::ProveRequest {
-            c1: sector.c1.as_ptr(),
-            c1_len: sector.c1.len(),
-            statement: options.statement.map_or(null(), |s| s.as_ptr()),
-            statement_len: options.statement.map_or(0, |s| s.len()),
-            sector_id: sector.sector_id,
-            prover_id: sector.prover_id,
-            params_dir: folder.as_ref().map_or(null(), |f| f.as_ptr()),
-            dev_params: params.development_c(),
             circuit_proofs: options.circuit_proofs.into(),
-            r: pointer_to(r).cast(),
-            s: pointer_to(s).cast(),
-            scalar_count: r.len(),
             job: options.job.map_or(0, |j| j.0.handle),
             progress: watch.progress.as_ref().map(|_| on_progress as sys::ProgressFn),
             partition: watch.partition.as_ref().map(|_| on_partition as sys::PartitionFn),
             user: (&mut watch as *mut Watch<'_>).cast(),
-            ..sys::ProveRequest::default()
+            ..request_of(sector, options.statement, params, folder.as_deref(), (r, s))
         };
         // Room for the largest number of partitions there is (126). Should there ever be more, that is found before
         // proving starts, and the second call has the right room.
@@ -563,6 +552,30 @@ fn randomness<'a>(given: Option<(&'a [[u8; 32]], &'a [[u8; 32]])>) -> Result<(&'
         return Err(Error::caller(format!("randomness: {} scalars r, {} scalars s", r.len(), s.len())));
     }
     Ok((r, s))
+}
+
+/// What every request for a proof says of its sector. It points to all that it is given, which must outlive it.
+fn request_of(
+    sector: &Sector<'_>,
+    statement: Option<&[u8]>,
+    params: &ParamSource,
+    folder: Option<&CStr>,
+    (r, s): (&[[u8; 32]], &[[u8; 32]]),
+) -> sys::ProveRequest {
+    sys::ProveRequest {
+        c1: sector.c1.as_ptr(),
+        c1_len: sector.c1.len(),
+        statement: statement.map_or(null(), |s| s.as_ptr()),
+        statement_len: statement.map_or(0, |s| s.len()),
+        sector_id: sector.sector_id,
+        prover_id: sector.prover_id,
+        params_dir: folder.map_or(null(), |f| f.as_ptr()),
+        dev_params: params.development_c(),
+        r: pointer_to(r).cast(),
+        s: pointer_to(s).cast(),
+        scalar_count: r.len(),
+        ..sys::ProveRequest::default()
+    }
 }
 
 /// A slice's pointer for C: NULL for an empty one.

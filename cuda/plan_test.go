@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"testing"
@@ -239,6 +241,40 @@ func TestPlan_Limits(t *testing.T) {
 			if before == 0 {
 				t.Errorf("%s, known %t: no card is large enough", c.name, known)
 			}
+		}
+	}
+}
+
+// Goal: the plan of a 32 GiB PoRep on a card that has room for all of it stays byte for byte what was measured on an H200, whatever is done for
+// smaller ones; that of vectors too. Method: where each region lies, and a digest of all places, sums included.
+func TestPlan_H200(t *testing.T) {
+	program, blocks := porep32.program(t)
+	vectors, unknown := porep32.vectors(t)
+	for _, c := range []struct {
+		shape   *shape
+		blocks  *pointBlocks
+		vectors int
+		needs   int64
+		digest  string
+	}{
+		{program, blocks, 3, 88571117568, "08f247db3695d845"},
+		{vectors, unknown, 0, 135874478080, "b380c8e7cfb62db1"},
+	} {
+		p, err := planFor(c.shape, c.blocks, 10, h200(136<<30, 100<<30))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := sha256.New()
+		fmt.Fprintf(all, "%+v %+v", p.own, p.work)
+		for b := range p.blocks {
+			if !p.blocks[b].resident {
+				t.Errorf("%s: points of %s do not stay", p, blockNames[b])
+			}
+			fmt.Fprintf(all, " %+v", p.blocks[b].sum)
+		}
+		digest := hex.EncodeToString(all.Sum(nil)[:8])
+		if p.batch != 1 || p.ahead != 2 || p.roots != fullRoots || p.vectors != c.vectors || p.streams() || p.needs() != c.needs || digest != c.digest {
+			t.Errorf("another plan: %s, %d bytes, digest %s: %+v", p, p.needs(), digest, p.work.regions)
 		}
 	}
 }

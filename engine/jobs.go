@@ -100,6 +100,7 @@ type Job struct {
 	jobs     *jobs
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
+	placed   chan struct{} // closed when its request has room in the queue
 	entered  chan struct{} // closed when the scheduler is about to get it
 	done     chan struct{}
 
@@ -147,10 +148,11 @@ func (e *Engine) Submit(ctx context.Context, request *ProveRequest, options Subm
 	defer leave()
 	// One that was submitted before need not be judged again.
 	digest := contentOf(request)
-	if j, err := e.jobs.known(op, options.ID, digest); j != nil || err != nil {
-		return j, err
+	known, err := e.jobs.known(op, options.ID, digest)
+	if known == nil && err == nil {
+		err = e.judge(op, request)
 	}
-	if err := e.judge(op, request); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return e.submit(ctx, op, int64(len(request.C1)), digest, options, func(j *Job) (func(context.Context) (*ProveResult, error), error) {
@@ -196,33 +198,36 @@ func (e *Engine) submit(ctx context.Context, op string, bytes int64, digest [sha
 	if err := e.jobs.queue.Fits(op, host.Needs{HostBytes: size}); err != nil {
 		return nil, status.Wrap(status.NoMemory, op, "queue", err)
 	}
+	waiting, cancel := context.WithCancel(ctx)
+	if options.Room > 0 {
+		waiting, cancel = context.WithTimeout(ctx, options.Room)
+	}
+	defer cancel()
 	j, joined, err := e.jobs.add(op, digest, options)
+	for ; joined && err == nil; j, joined, err = e.jobs.add(op, digest, options) {
+		placed, err := j.awaitPlace(op, waiting)
+		if placed {
+			e.log("info", "job %q: joined", j.id)
+			return j, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	if joined {
-		e.log("info", "job %q: joined", j.id)
-		return j, nil
-	}
 	start := func() (run func(context.Context) (*ProveResult, error), err error) {
 		defer status.Recover(op, &err)
-		// Also a Cancel of the job ends the wait.
-		waiting, cancel := context.WithCancel(ctx)
-		if options.Room > 0 {
-			waiting, cancel = context.WithTimeout(ctx, options.Room)
-		}
-		defer cancel()
-		defer context.AfterFunc(j.ctx, cancel)()
+		defer context.AfterFunc(j.ctx, cancel)() // also a Cancel of the job ends the wait
 		queued, err := e.jobs.queue.Reserve(waiting, host.Needs{HostBytes: size})
 		if err != nil {
-			if errors.Is(waiting.Err(), context.DeadlineExceeded) {
-				return nil, status.Wrap(status.Timeout, op, fmt.Sprintf("room for %d bytes in the queue", size), err)
-			}
-			return nil, status.Wrap(status.Cancelled, op, "", err)
+			return nil, noRoom(op, fmt.Sprintf("room for %d bytes in the queue", size), waiting, err)
 		}
 		e.jobs.mu.Lock()
 		j.queued = queued
 		e.jobs.mu.Unlock()
+		close(j.placed)
 		arena, err := host.NewArena(size)
 		if err != nil {
 			return nil, err
@@ -234,7 +239,7 @@ func (e *Engine) submit(ctx context.Context, op string, bytes int64, digest [sha
 	}
 	run, err := start()
 	if err != nil {
-		e.jobs.end(j, nil, err)
+		e.jobs.turnAway(j, err)
 		return nil, err
 	}
 	e.log("info", "job %q: %s, %d bytes", j.id, j.class, bytes)
@@ -272,6 +277,31 @@ func (e *Engine) work(j *Job, run func(context.Context) (*ProveResult, error)) {
 	default:
 		e.log("error", "job %q: %v", j.id, at.Err)
 	}
+}
+
+// awaitPlace waits until the job's request has room in the queue. False without an error: who submitted it was turned away.
+func (j *Job) awaitPlace(op string, waiting context.Context) (bool, error) {
+	select {
+	case <-j.placed: // however late it is
+		return true, nil
+	default:
+	}
+	select {
+	case <-j.placed:
+		return true, nil
+	case <-j.done:
+		return false, nil
+	case <-waiting.Done():
+		return false, noRoom(op, fmt.Sprintf("job %q, which waits for room in the queue", string(j.id)), waiting, waiting.Err())
+	}
+}
+
+// noRoom is the end of a wait for room in the queue.
+func noRoom(op, what string, waiting context.Context, err error) error {
+	if errors.Is(waiting.Err(), context.DeadlineExceeded) {
+		return status.Wrap(status.Timeout, op, what, err)
+	}
+	return status.Wrap(status.Cancelled, op, "", err)
 }
 
 func (o *SubmitOptions) check(op string) error {
@@ -365,7 +395,7 @@ func (s *jobs) add(op string, digest [sha256.Size]byte, options SubmitOptions) (
 	if j, err := s.find(op, options.ID, digest); j != nil || err != nil {
 		return j, j != nil, err
 	}
-	j = &Job{id: options.ID, digest: digest, class: options.Class, deadline: options.Deadline, jobs: s, entered: make(chan struct{}), done: make(chan struct{})}
+	j = &Job{id: options.ID, digest: digest, class: options.Class, deadline: options.Deadline, jobs: s, placed: make(chan struct{}), entered: make(chan struct{}), done: make(chan struct{})}
 	if j.id == "" {
 		j.id = newJobID()
 	}
@@ -384,31 +414,49 @@ func (s *jobs) add(op string, digest [sha256.Size]byte, options SubmitOptions) (
 
 // end fixes a job's outcome, and forgets the oldest where too many are remembered.
 func (s *jobs) end(j *Job, result *ProveResult, err error) {
-	cause := context.Cause(j.ctx)
-	j.cancel(nil) // frees what the context holds
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	j.settle(result, err)
+	s.ended = append(s.ended, j)
+	if len(s.ended) > keptJobs {
+		s.drop(max(0, slices.IndexFunc(s.ended, func(j *Job) bool { return j.fetched })))
+	}
+}
+
+// turnAway ends a job that was never accepted. It is not remembered: who is refused again and again must not drive out results that
+// nobody has fetched yet.
+func (s *jobs) turnAway(j *Job, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j.settle(nil, err)
+	if s.byID[j.id] == j {
+		delete(s.byID, j.id)
+	}
+}
+
+// settle fixes the outcome; the caller holds mu.
+func (j *Job) settle(result *ProveResult, err error) {
+	cause := context.Cause(j.ctx)
+	j.cancel(nil) // frees what the context holds
 	j.release()
 	j.at.Ended = time.Now()
-	switch {
+	switch kind := status.KindOf(err); {
 	case err == nil:
 		j.result, j.at.State = result, JobDone
-	case status.KindOf(err) == status.Cancelled:
+	case kind == status.Cancelled:
 		j.at.State = JobCancelled
 		if own := (*status.Error)(nil); errors.As(cause, &own) { // says who cancelled it, and err where it was
 			said := *own
 			said.Cause = err
 			err = &said
 		}
-		j.at.Err = err
+	case kind == status.Timeout: // which to those who wait for it would mean that it goes on
+		j.at.State, err = JobFailed, status.Wrap(status.NoDevice, "engine.Job", "a device that answers too late", err)
 	default:
-		j.at.State, j.at.Err = JobFailed, err
+		j.at.State = JobFailed
 	}
+	j.at.Err = err
 	close(j.done)
-	s.ended = append(s.ended, j)
-	if len(s.ended) > keptJobs {
-		s.drop(max(0, slices.IndexFunc(s.ended, func(j *Job) bool { return j.fetched })))
-	}
 }
 
 // drop forgets an ended job; the caller holds mu.

@@ -290,6 +290,100 @@ func TestSubmit_Queue(t *testing.T) {
 	}
 }
 
+// stayingJob fills a queue of 100,000 bytes with a job that is not admitted until it is let go, and then fails.
+func stayingJob(t *testing.T, e *Engine) (letGo func()) {
+	t.Helper()
+	open := make(chan struct{})
+	_, err := e.submit(t.Context(), "engine.Submit", 80_000, [32]byte{1}, SubmitOptions{}, func(j *Job) (func(context.Context) (*ProveResult, error), error) {
+		return func(context.Context) (*ProveResult, error) {
+			close(j.entered)
+			<-open
+			return nil, errors.New("over")
+		}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	letGo = sync.OnceFunc(func() { close(open) })
+	t.Cleanup(letGo)
+	return letGo
+}
+
+// Goal: a call that finds a job of its name waiting for room does not share the fate of the one that submitted it: when that one is turned
+// away, it waits by itself, as long as its own options say.
+func TestSubmit_JoinsOneThatWaits(t *testing.T) {
+	c := loadTiny(t, "tiny-16")
+	e := open(t, Config{HostBytes: 256 << 20, QueueBytes: 100_000}, nil)
+	letGo := stayingJob(t, e)
+	ctx, giveUp := context.WithCancel(t.Context())
+	request := c.request(1)
+	turnedAway, joined := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := submitTiny(ctx, e, request, 60_000, SubmitOptions{ID: "a"})
+		turnedAway <- err
+	}()
+	until(t, "the first waits", func() bool { return e.jobs.queue.Usage().Waiting == 1 })
+	if _, err := submitTiny(t.Context(), e, request, 60_000, SubmitOptions{ID: "a", Room: time.Millisecond}); status.KindOf(err) != status.Timeout || !strings.Contains(err.Error(), `job "a", which waits for room in the queue`) {
+		t.Errorf("one that waits shortly: %v", err)
+	}
+	if _, err := submitTiny(t.Context(), e, c.request(2), 60_000, SubmitOptions{ID: "a"}); status.KindOf(err) != status.Caller {
+		t.Errorf("another content: %v", err)
+	}
+	go func() {
+		j, err := submitTiny(t.Context(), e, request, 60_000, SubmitOptions{ID: "a"})
+		if err == nil {
+			_, err = j.Wait(t.Context())
+		}
+		joined <- err
+	}()
+	giveUp()
+	if err := <-turnedAway; status.KindOf(err) != status.Cancelled {
+		t.Errorf("the first: %v", err)
+	}
+	until(t, "the second waits", func() bool { return e.jobs.queue.Usage().Waiting == 1 })
+	letGo()
+	if err := <-joined; err != nil {
+		t.Errorf("the second: %v", err)
+	}
+}
+
+// Goal: submissions that were turned away, however many, leave what others may still fetch under its name.
+func TestSubmit_TurnedAwayLeavesResults(t *testing.T) {
+	c := loadTiny(t, "tiny-16")
+	e := open(t, Config{HostBytes: 256 << 20, QueueBytes: 100_000}, nil)
+	j := mustSubmit(t, e, c.request(1), "proved")
+	until(t, "it is done", func() bool { return j.Progress().State == JobDone })
+	stayingJob(t, e)
+	request := c.request(1)
+	for i := range keptJobs + 1 {
+		if _, err := submitTiny(t.Context(), e, request, 60_000, SubmitOptions{ID: JobID(fmt.Sprint(i)), Room: time.Nanosecond}); status.KindOf(err) != status.Timeout {
+			t.Fatalf("submission %d: %v", i, err)
+		}
+	}
+	if again, err := e.Job("proved"); err != nil || again != j {
+		t.Errorf("its result is gone: %v", err)
+	}
+	if all := e.Jobs(); len(all) != 2 {
+		t.Errorf("%d jobs are remembered", len(all))
+	}
+}
+
+// Goal: to wait for a job that has ended never says that it goes on, whatever a device said.
+func TestSubmit_TimeoutIsNoOutcome(t *testing.T) {
+	e := open(t, Config{QueueBytes: 100_000}, nil)
+	j, err := e.submit(t.Context(), "engine.Submit", 10, [32]byte{1}, SubmitOptions{}, func(*Job) (func(context.Context) (*ProveResult, error), error) {
+		return func(context.Context) (*ProveResult, error) {
+			return nil, status.New(status.Timeout, "driver.Synchronize", "event", "an end within 2m0s", "none")
+		}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := waited(t, j); status.KindOf(err) != status.NoDevice || !strings.Contains(err.Error(), "driver.Synchronize: event") || j.Progress().State != JobFailed {
+		t.Errorf("a device that does not answer: %v, %s", err, j.Progress().State)
+	}
+}
+
 // Goal: jobs fail and panic alone, in any number at once, and the budget is as before.
 func TestSubmit_Storm(t *testing.T) {
 	c := loadTiny(t, "tiny-16")

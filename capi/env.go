@@ -53,6 +53,11 @@ func paramSource(getenv func(string) string, dir string, dev uint32) engine.Para
 // deviceEnv names the device for callers who cannot say, as engine.Config's Device; unset: "auto".
 const deviceEnv = "SEALC2_DEVICE"
 
+// gpuLockFile is the file by which engines take turns on GPUs with other programs; "" for none.
+func gpuLockFile() string {
+	return engine.GPULockFile(environment(engine.EnvGPULock), environment("TMPDIR"))
+}
+
 // Log levels in order of detail.
 var logLevels = [...]string{"off", "error", "warn", "info", "debug", "trace"}
 

@@ -44,6 +44,7 @@ var handles = struct {
 type sharedConfig struct {
 	threads int
 	device  string
+	gpuLock string
 }
 
 func newSession(config engine.Config) (*session, error) {
@@ -118,7 +119,7 @@ func removeSession(op string, handle uint64) (*session, error) {
 func useShared() (*session, error) {
 	handles.opening.Lock()
 	defer handles.opening.Unlock()
-	as := sharedConfig{host.ThreadCap(environment(host.EnvThreads)), environment(deviceEnv)}
+	as := sharedConfig{host.ThreadCap(environment(host.EnvThreads)), environment(deviceEnv), gpuLockFile()}
 	handles.mu.Lock()
 	s := handles.shared
 	if s != nil && handles.sharedAs == as {
@@ -131,7 +132,7 @@ func useShared() (*session, error) {
 	if s != nil {
 		go retire(s)
 	}
-	s, err := newSession(engine.Config{Threads: as.threads, Device: as.device, Log: logLine})
+	s, err := newSession(engine.Config{Threads: as.threads, Device: as.device, GPULock: as.gpuLock, Log: logLine})
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,9 @@ func sealc2go_open(config C.sealc2_in_config, handle *C.sealc2_engine, failure *
 			return err
 		}
 		*handle = 0
-		opened := engine.Config{Threads: host.ThreadCap(environment(host.EnvThreads)), Device: environment(deviceEnv), QueueBytes: engine.DefaultQueue, Log: logLine}
+		opened := engine.Config{
+			Threads: host.ThreadCap(environment(host.EnvThreads)), Device: environment(deviceEnv), QueueBytes: engine.DefaultQueue, GPULock: gpuLockFile(), Log: logLine,
+		}
 		if config != nil {
 			given, err := readStruct[C.sealc2_config](op, "config", unsafe.Pointer(config), unsafe.Offsetof(config.device_bytes))
 			if err != nil {

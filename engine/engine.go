@@ -40,6 +40,10 @@ type Config struct {
 	// QueueBytes is the part of the host memory that holds the requests of submitted jobs; 0: there is none, and nothing can be
 	// submitted. DefaultQueue is a 32nd, at most 512 MiB.
 	QueueBytes int64
+	// GPULock is a file by which several programs take turns on the machine's GPUs, each holding an exclusive flock of it: bellperson's
+	// bellman.gpu.lock (GPULockFile). A job waits for it before it is parsed, jobs share it, and behind the last of them the devices' memory
+	// is given back with it. Empty: the GPUs are used beside whatever runs there.
+	GPULock string
 	// Log receives one line an event, without a newline; nil drops them. level is "error", "warn", "info" or
 	// "debug". It may be called from several goroutines at once.
 	Log func(level, text string)
@@ -130,6 +134,7 @@ type Engine struct {
 	jobs     *jobs
 	tally    tally
 	threads  threads
+	gpuLock  *gpuLock // nil where GPUs are not shared by turns
 
 	// ctx ends when Close is called; closing waits for calls, which grows only while open.
 	ctx    context.Context
@@ -191,6 +196,9 @@ func Open(config Config) (e *Engine, err error) {
 		Policy: policy, Workers: config.DeviceWorkers, PartitionWorkers: config.PartitionWorkers,
 	}, slots...)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
+	if err := e.shareGPUs(); err != nil {
+		return nil, errors.Join(err, closeDevices(devices))
+	}
 	for _, d := range devices {
 		e.log(d.level, "device %s (%s): %s; %s", d.name, d.why, limits, host.CPU())
 	}

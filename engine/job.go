@@ -124,6 +124,11 @@ func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (_ *
 		first := prepare[0].Run
 		prepare[0].Run = func(ctx context.Context) error { p.job.begins(); return first(ctx) }
 	}
+	if p.gpuLock != nil {
+		var gpus gpuUse
+		defer gpus.end()
+		prepare = append([]host.Stage{{Name: "gpu_lock", Run: func(ctx context.Context) error { return gpus.begin(ctx, p.gpuLock, p.tallied.class) }}}, prepare...)
+	}
 	err = p.sched.Run(host.WithPool(ctx, p.pool()), &sched.Job{
 		Name:     name,
 		Op:       p.op,

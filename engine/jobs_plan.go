@@ -103,7 +103,7 @@ func (e *Engine) requirements(op string, shape *porep.Shape, partitions int, bes
 }
 
 // Preload loads what proofs of a sector size need before the first of them: circuit, key, and on devices that keep them (see
-// groth16.Resident) the points. Errors: as Prove's for parameters and devices; Cancelled.
+// groth16.Resident) the points, but for one that takes turns with other programs (Config.GPULock). Errors: as Prove's for parameters and devices; Cancelled.
 func (e *Engine) Preload(ctx context.Context, source ParamSource, shapeName string) (err error) {
 	const op = "engine.Preload"
 	defer status.Recover(op, &err)
@@ -125,6 +125,9 @@ func (e *Engine) Preload(ctx context.Context, source ParamSource, shapeName stri
 	if err := set.file.Fits(program); err != nil {
 		return err
 	}
+	if e.gpuLock != nil { // between proofs the GPUs are others'
+		return nil
+	}
 	// What comes up counts as a proof's would.
 	var shared []host.Shared
 	for _, d := range e.devices {
@@ -139,7 +142,7 @@ func (e *Engine) Preload(ctx context.Context, source ParamSource, shapeName stri
 	if err := held.Grow(ctx, host.Needs{}, shared...); err != nil {
 		return err
 	}
-	return e.eachResident(func(r groth16.Resident) error { return r.Preload(ctx, program, shape.Partitions, set.file) })
+	return eachResident(e.devices, func(r groth16.Resident) error { return r.Preload(ctx, program, shape.Partitions, set.file) })
 }
 
 // Evict gives back what is kept of a sector size's parameters, here and on devices, and is not in use: the next proof loads it
@@ -166,7 +169,7 @@ func (e *Engine) Evict(ctx context.Context, source ParamSource, shapeName string
 	}
 	defer e.resident.putSet(s)
 	e.resident.forgetSet(s)
-	return e.eachResident(func(r groth16.Resident) error { return r.Evict(ctx, s.file.ID()) })
+	return eachResident(e.allDevices(), func(r groth16.Resident) error { return r.Evict(ctx, s.file.ID()) })
 }
 
 // IdleRelease gives back all device memory, and all files and keys, that no proof uses, for other programs. The next proofs load them
@@ -180,12 +183,20 @@ func (e *Engine) IdleRelease(ctx context.Context) (err error) {
 	}
 	defer leave()
 	e.resident.forgetIdle()
-	return e.eachResident(func(r groth16.Resident) error { return r.Release(ctx) })
+	return e.releaseDevices(ctx)
 }
 
+// releaseDevices gives back the devices' memory, but for what proofs use.
+func (e *Engine) releaseDevices(ctx context.Context) error {
+	return eachResident(e.allDevices(), func(r groth16.Resident) error { return r.Release(ctx) })
+}
+
+// allDevices are the devices, and the parts of them that are kept for urgent proofs.
+func (e *Engine) allDevices() []*device { return append(urgentOf(e.devices), e.devices...) }
+
 // eachResident does something on every device that keeps parameters; one that fails does not stop the others.
-func (e *Engine) eachResident(do func(groth16.Resident) error) (err error) {
-	for _, d := range e.devices {
+func eachResident(devices []*device, do func(groth16.Resident) error) (err error) {
+	for _, d := range devices {
 		if r, ok := d.backend.(groth16.Resident); ok {
 			err = errors.Join(err, do(r))
 		}

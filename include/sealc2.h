@@ -19,6 +19,7 @@
  *  SEALC2_ALLOW_DEV_PARAMS               1: accept development parameters, which prove nothing to anyone
  *  RAYON_NUM_THREADS                     CPU threads of an engine; unset or 0: the affinity mask and cgroup
  *  SEALC2_DEVICE                         device of an engine whose config names none: "cpu", "cuda", "auto", ...
+ *  SEALC2_GPU_LOCK                       file lock by which programs take turns on the GPUs; 1: $TMPDIR/bellman.gpu.lock
  *  RUST_LOG                              log lines on stderr, from a level on: error, warn, info or debug, also by target,
  *                                        "sealc2=debug,warn"; the one at the latest call counts; unset: none
  */

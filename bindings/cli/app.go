@@ -182,6 +182,7 @@ func (a *app) result(v any, text func(w io.Writer)) error {
 func (a *app) config() (engine.Config, error) {
 	config := engine.Config{
 		Threads: a.threads, Device: a.device.value, Log: a.con.log, Policy: a.policy, DeviceWorkers: a.gpuWorkers, PartitionWorkers: a.partitionWorkers,
+		GPULock: engine.GPULockFile(a.getenv(engine.EnvGPULock), a.getenv(envTemp)),
 	}
 	if config.Threads == 0 {
 		config.Threads = host.ThreadCap(a.getenv(envThreads))

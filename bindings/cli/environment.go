@@ -16,6 +16,7 @@ const (
 	envThreads          = host.EnvThreads
 	envCache            = "XDG_CACHE_HOME"
 	envHome             = "HOME"
+	envTemp             = "TMPDIR"
 )
 
 // paramsUsage explains --params.

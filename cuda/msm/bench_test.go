@@ -352,12 +352,12 @@ func BenchmarkSum_Pieces(b *testing.B) {
 			}
 			best := -1.0
 			for part := shape.Scalars; part >= 1<<20; part = (part + 1) / 2 {
-				p, cost, _ := planPart(shape, m.Card(), part, limit)
-				if cost < 0 || best > 0 && cost > 1.25*best {
+				w := search{shape: shape, card: m.Card(), limit: limit}
+				if w.try(part); !w.found || best > 0 && w.cost > 1.25*best {
 					continue
 				}
-				best = cost
-				measure(fmt.Sprintf("one Running, %d GiB", limit>>30), pieces, &p, true)
+				best = w.cost
+				measure(fmt.Sprintf("one Running, %d GiB", limit>>30), pieces, &w.best, true)
 			}
 		}
 	}

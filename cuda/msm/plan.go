@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
+	"sync"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
@@ -56,6 +57,7 @@ const (
 	invertThreads     = 32
 	invertRoom        = 128 // threads that invert, a multiprocessor, above which they share: a warp for each quarter
 	totalThreads      = 128
+	leastWindows      = 11
 	maxWindows        = 48
 	maxLowBits        = 11
 	maxPartitions     = 8192 // of a window
@@ -152,8 +154,27 @@ type regions struct {
 
 var halfOrder = new(big.Int).Rsh(fr.Modulus(), 1)
 
-// cut cuts the 255 bits of biased scalars into windows of nearly the same size.
+// cut cuts the 255 bits of biased scalars into windows of nearly the same size. The windows are not to be written.
 func cut(count int) (windows []window, bias [8]uint32) {
+	c := &cuts()[count]
+	return c.windows, c.bias
+}
+
+// cuts are those for all numbers of windows.
+var cuts = sync.OnceValue(func() *[maxWindows + 1]windowCut {
+	all := new([maxWindows + 1]windowCut)
+	for count := leastWindows; count <= maxWindows; count++ {
+		all[count].windows, all[count].bias = newCut(count)
+	}
+	return all
+})
+
+type windowCut struct {
+	windows []window
+	bias    [8]uint32
+}
+
+func newCut(count int) (windows []window, bias [8]uint32) {
 	const total = 255
 	offset := 0
 	for w := range count {
@@ -188,7 +209,7 @@ type windowGroup struct {
 // groups cuts the windows into groups. low is as large as it may be for partitions of a part's digits, spread evenly, to fit
 // a block's memory.
 func (p *Plan) groups() []windowGroup {
-	var all []windowGroup
+	all := make([]windowGroup, 0, (len(p.windows)+p.group-1)/p.group)
 	for at := 0; at < len(p.windows); at += p.group {
 		g := windowGroup{windows: p.windows[at:min(at+p.group, len(p.windows))], first: at, low: maxLowBits}
 		for _, w := range g.windows {
@@ -207,10 +228,18 @@ func (p *Plan) groups() []windowGroup {
 	return all
 }
 
+// rounds is how many there are until each bucket of n digits, of which so many have points, has one.
+func (w *window) rounds(n, full float64) int { return bits.Len(uint(n/max(1, full))) + 1 }
+
 // partitions is how many the window is cut into, of 2^low buckets each, and each is how many of n digits spread evenly one has.
 func (w *window) partitions(low int) int { return (w.buckets + 1<<low - 1) >> low }
 func (w *window) each(n, low int) float64 {
 	return float64(n) / float64(w.buckets) * float64(int(1)<<low)
+}
+
+// full is how many buckets have points, of n digits spread evenly.
+func (w *window) full(n float64) float64 {
+	return float64(w.buckets) * -math.Expm1(-n/float64(w.buckets))
 }
 
 // wave is the number of threads of backward that run at once.
@@ -377,7 +406,7 @@ func (p *Plan) partCost(scalars int, merged bool) float64 {
 		rounds := 0.0
 		for i := range g.windows {
 			w := &g.windows[i]
-			full := float64(w.buckets) * -math.Expm1(-n/float64(w.buckets)) // buckets with points
+			full := w.full(n)
 			sum += max(0, n-full)*add + n*entryNs + float64(w.padded)*bucketNs
 			if merged {
 				sum += (full + (float64(w.padded)-full)*emptyAdds) * add
@@ -385,7 +414,7 @@ func (p *Plan) partCost(scalars int, merged bool) float64 {
 			if !p.together {
 				sum += 2 * float64(w.padded) * add
 			}
-			rounds = max(rounds, float64(bits.Len(uint(n/max(1, full))))+1)
+			rounds = max(rounds, float64(w.rounds(n, full)))
 		}
 		if merged {
 			rounds++
@@ -423,68 +452,124 @@ func PlanFor(shape Shape, card Card, limit int64) (Plan, error) {
 	if card.SMs < 1 || card.SharedBytes < 48<<10 {
 		return Plan{}, status.New(status.NoDevice, op, "card", "a multiprocessor, and 48 KiB of shared memory for a block", fmt.Sprintf("%+v", card))
 	}
-	var best Plan
-	bestCost, smallest := -1.0, int64(-1)
-	for part := shape.Scalars; ; part = (part + 1) / 2 {
-		p, cost, least := planPart(shape, card, part, limit)
-		if least >= 0 && (smallest < 0 || least < smallest) {
-			smallest = least
-		}
-		// Smaller parts leave room for more buckets; once they do not pay, still smaller ones do not either.
-		if bestCost >= 0 && (cost < 0 || cost >= bestCost) {
-			return best, nil
-		}
-		if cost >= 0 {
-			best, bestCost = p, cost
-		}
-		if part <= 1<<16 {
-			break
-		}
+	w := search{shape: shape, card: card, limit: limit}
+	shape.eachPart(w.try)
+	if w.found {
+		return w.best, nil
 	}
-	if bestCost >= 0 {
-		return best, nil
-	}
-	return Plan{}, status.New(status.NoMemory, op, shape.Curve.String(), fmt.Sprintf("%d bytes of device memory", smallest), fmt.Sprintf("%d", limit))
+	return Plan{}, status.New(status.NoMemory, op, shape.Curve.String(), fmt.Sprintf("%d bytes of device memory", w.smallest()), fmt.Sprintf("%d", limit))
 }
 
-// planPart is the quickest plan with parts of so many scalars, and its cost, below 0 where none fits; and the bytes of the
-// smallest that was looked at.
-func planPart(shape Shape, card Card, part int, limit int64) (best Plan, bestCost float64, smallest int64) {
-	bestCost, smallest = -1, -1
-	if part > maxEntries {
-		return best, bestCost, smallest
+// eachPart calls f with all sizes of parts that are tried: of 1, 2, 3, 4, 6, 8, 12, ... equal ones, down to leastPart.
+func (s *Shape) eachPart(f func(part int)) {
+	for parts := 1; ; parts *= 2 {
+		for _, n := range []int{parts, parts + parts/2} {
+			part := (s.Scalars + n - 1) / n
+			if part <= maxEntries {
+				f(part)
+			}
+			if part <= leastPart {
+				return
+			}
+		}
 	}
+}
+
+const leastPart = 1 << 16
+
+// search looks through all ways to do a sum, whose number does not depend on the limit: so the best one of a higher limit is never worse.
+type search struct {
+	shape Shape
+	card  Card
+	limit int64
+
+	best  Plan
+	cost  float64
+	found bool
+}
+
+// forms are whether windows are folded together, and whether digits are written ahead.
+const forms = 4
+
+func (w *search) way(part, form, group, count int) Plan {
+	p := Plan{Shape: w.shape, target: w.card, part: part, together: form&1 == 0, ahead: form&2 == 0, group: min(group, count)}
+	p.prepare(count)
+	return p
+}
+
+// try looks through the ways with parts of so many scalars, but for those of which it is known that they do not fit or are no better.
+func (w *search) try(part int) {
 	most := min(maxWindows, maxEntries/max(part, 1))
-	for form := range 4 {
-		for group := 1; ; group = min(2*group, most) {
-			last := -1.0
-			for count := 11; count <= maxWindows; count++ {
-				p := Plan{Shape: shape, target: card, part: part, together: form&1 == 0, ahead: form&2 == 0, group: min(group, count)}
-				p.prepare(count)
-				if smallest < 0 || p.Bytes < smallest {
-					smallest = p.Bytes
+	for count := leastWindows; count <= maxWindows; count++ {
+		all, each := w.leastCost(part, count)
+		for group := min(most, count); group > 0; group-- {
+			for form := range forms {
+				if w.found && all+float64((count+group-1)/group)*each[form] >= w.cost || w.leastBytes(part, form, group, count) > w.limit {
+					continue
 				}
-				if p.Bytes > limit || p.Points+p.slots+p.area > maxNumber {
+				p := w.way(part, form, group, count)
+				if p.Bytes > w.limit || p.Points+p.slots+p.area > maxNumber {
 					continue
 				}
 				c := p.cost()
-				if bestCost < 0 || c < bestCost {
-					best, bestCost = p, c
+				if !w.found || c < w.cost || c == w.cost && p.Bytes < w.best.Bytes {
+					w.best, w.cost, w.found = p, c, true
 				}
-				// With more windows than the best number it gets worse; that steps of bits are uneven is worth some percent.
-				if last >= 0 && c > 1.1*last {
-					break
-				}
-				if last < 0 || c < last {
-					last = c
-				}
-			}
-			if group == most {
-				break
 			}
 		}
 	}
-	return best, bestCost, smallest
+}
+
+// leastCost is below the cost of every way with so many windows and parts of so many scalars: of all, and of each group of windows by form.
+func (w *search) leastCost(part, count int) (all float64, each [forms]float64) {
+	parts := float64(max(1, (w.shape.Scalars+part-1)/max(part, 1)) * max(1, w.shape.Pieces))
+	windows, _ := cut(count)
+	n, add, rounds := float64(part), addNs[w.shape.Curve], maxRounds
+	for i := range windows {
+		v := &windows[i]
+		full := v.full(n)
+		all += parts*(max(0, n-full)*add+n*entryNs+float64(v.padded)*bucketNs) + (parts-1)*float64(v.padded)*add
+		rounds = min(rounds, v.rounds(n, full))
+	}
+	for form := range each {
+		each[form] = groupNs + float64(rounds)*roundNs*inverseNs
+		if form&1 != 0 {
+			each[form] += float64(maxWindowBits/2) * roundNs
+		}
+		if form&2 != 0 {
+			each[form] += n * rescanNs
+		}
+		each[form] *= parts
+	}
+	// A sum is rounded otherwise.
+	return all * (1 - 1e-9), each
+}
+
+// leastBytes is below what every such way takes: of what grows with the scalars, and with the buckets.
+func (w *search) leastBytes(part, form, group, count int) int64 {
+	windows, _ := cut(count)
+	if form&1 != 0 {
+		windows = windows[:group]
+	}
+	point := 2 * w.shape.Curve.elementBytes()
+	area := int64(0)
+	for i := range windows {
+		area += int64(windows[i].padded)
+	}
+	return int64(group)*int64(part)*(point+entryBytes+4+pairBytes/2) + int64(w.shape.Ones)*(point+pairBytes/2) + area*point
+}
+
+// smallest is the memory that the smallest way takes: with the smallest parts, a window at a time.
+func (w *search) smallest() int64 {
+	part, least := 0, int64(math.MaxInt64)
+	w.shape.eachPart(func(p int) { part = p })
+	for count := leastWindows; count <= maxWindows; count++ {
+		for form := range forms {
+			p := w.way(part, form, 1, count)
+			least = min(least, p.Bytes)
+		}
+	}
+	return least
 }
 
 // prepare fills the plan for a number of windows.

@@ -2,10 +2,12 @@ package msm
 
 import (
 	"errors"
+	"fmt"
 	"math/big"
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -48,6 +50,74 @@ func TestPlanFor(t *testing.T) {
 		t.Logf("%+v in %d bytes: %s; about %.1f ms", c.shape, c.limit, &p, p.cost()/1e6)
 		if p.Bytes > c.limit {
 			t.Errorf("%+v: want at most %d bytes, got %d", c.shape, c.limit, p.Bytes)
+		}
+	}
+}
+
+// searched are sums of all kinds: whole blocks and pieces, random scalars and bits.
+var searched = []Shape{
+	{Points: 1<<27 - 1, Scalars: 1<<27 - 1},
+	{Points: 1 << 24, Scalars: 1 << 24, Pieces: 8},
+	{Curve: G2, Points: 11e6, Scalars: 11e6},
+	{Points: 130169893, Scalars: 1699102, Ones: 130169893, Variables: 130169893},
+	{Points: 1 << 24, Scalars: 200000, Ones: 1 << 24, Variables: 1 << 25, Pieces: 8},
+	{Curve: G2, Points: 1 << 23, Scalars: 1 << 23, Ones: 1 << 23, Variables: 1 << 25},
+	{Points: 1000, Scalars: 1000},
+}
+
+// Goal: more memory never makes a sum slower, by the estimate. Method: budgets from too small to ample, a fifth apart.
+func TestPlanFor_MoreMemory(t *testing.T) {
+	for _, shape := range searched {
+		before, planned := 0.0, 0
+		for limit := int64(4 << 20); limit < 80<<30; limit += limit / 5 {
+			p, err := PlanFor(shape, h200, limit)
+			switch {
+			case err != nil && planned > 0:
+				t.Errorf("%+v: %d bytes: refused, and not with less: %v", shape, limit, err)
+			case err != nil:
+				continue
+			case planned > 0 && p.cost() > before:
+				t.Errorf("%+v: %d bytes: %.3f ms, with less %.3f: %s", shape, limit, p.cost()/1e6, before/1e6, &p)
+			}
+			before = p.cost()
+			planned++
+		}
+		if planned < 8 {
+			t.Errorf("%+v: %d plans", shape, planned)
+		}
+	}
+}
+
+// Goal: what the search leaves out is no better than what it finds. Method: all ways, one by one.
+func TestPlanFor_Quickest(t *testing.T) {
+	for _, shape := range searched[1:] {
+		for _, limit := range []int64{300 << 20, 5 << 30} {
+			best, least := -1.0, int64(0)
+			shape.eachPart(func(part int) {
+				for count := leastWindows; count <= maxWindows; count++ {
+					for form := range forms {
+						for group := 1; group <= min(count, maxEntries/max(part, 1)); group += 1 + group/8 {
+							w := search{shape: shape, card: h200}
+							p := w.way(part, form, group, count)
+							if p.Bytes <= limit && p.Points+p.slots+p.area <= maxNumber && (best < 0 || p.cost() < best) {
+								best = p.cost()
+							}
+							if least == 0 || p.Bytes < least {
+								least = p.Bytes
+							}
+						}
+					}
+				}
+			})
+			p, err := PlanFor(shape, h200, limit)
+			switch {
+			case best < 0:
+				if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%d bytes of device memory", least)) {
+					t.Errorf("%+v in %d bytes: want a refusal that says %d bytes, got %v", shape, limit, least, err)
+				}
+			case err != nil || p.cost() > best || p.Bytes > limit:
+				t.Errorf("%+v in %d bytes: want %.3f ms, got %.3f: %s, %v", shape, limit, best/1e6, p.cost()/1e6, &p, err)
+			}
 		}
 	}
 }
@@ -112,7 +182,7 @@ func TestTuning(t *testing.T) {
 }
 
 // Goal: estimates are near what was measured, so that they can be compared with each other and with the time of an upload. Method:
-// medians of an H200, docs/kernels.md.
+// medians of an H200, docs/kernels.md, each by the way that was measured.
 func TestSeconds(t *testing.T) {
 	const domain, porep = 1<<27 - 1, 130169893
 	h := PlainBlock(domain)
@@ -122,17 +192,18 @@ func TestSeconds(t *testing.T) {
 		limit    int64
 		ones     int
 		measured float64
+		way      [3]int // windows, at once, scalars at once; none: what is planned
 	}{
-		{"h", Shape{Points: domain, Scalars: domain}, 28 << 30, 0, 0.442},
-		{"h in 8 GiB", Shape{Points: domain, Scalars: domain}, 8 << 30, 0, 0.502},
-		{"h by 2^24 in 8 GiB", Shape{Pieces: 8}, 8 << 30, 0, 0.497},
-		{"h by 2^24 in 4 GiB", Shape{Pieces: 8}, 4 << 30, 0, 0.546},
-		{"h by 2^24 in 2 GiB", Shape{Pieces: 8}, 2 << 30, 0, 0.656},
-		{"h by 2^24 in 1 GiB", Shape{Pieces: 8}, 1 << 30, 0, 0.850},
-		{"g1 2^24", Shape{Points: 1 << 24, Scalars: 1 << 24}, 60 << 30, 0, 0.066},
-		{"g2 2^24", Shape{Curve: G2, Points: 1 << 24, Scalars: 1 << 24}, 60 << 30, 0, 0.183},
-		{"l", Shape{Points: porep, Scalars: 1696676, Ones: porep, Variables: porep}, 60 << 30, 64239227, 0.0294},
-		{"b_g2", Shape{Curve: G2, Points: 33123280, Scalars: 430922, Ones: 33123280, Variables: porep}, 60 << 30, 16343864, 0.0254},
+		{"h", Shape{Points: domain, Scalars: domain}, 28 << 30, 0, 0.442, [3]int{}},
+		{"h in 8 GiB", Shape{Points: domain, Scalars: domain}, 8 << 30, 0, 0.502, [3]int{12, 1, 1 << 25}},
+		{"h by 2^24 in 8 GiB", Shape{Pieces: 8}, 8 << 30, 0, 0.497, [3]int{12, 2, 1 << 24}},
+		{"h by 2^24 in 4 GiB", Shape{Pieces: 8}, 4 << 30, 0, 0.546, [3]int{}},
+		{"h by 2^24 in 2 GiB", Shape{Pieces: 8}, 2 << 30, 0, 0.656, [3]int{13, 2, 1 << 22}},
+		{"h by 2^24 in 1 GiB", Shape{Pieces: 8}, 1 << 30, 0, 0.850, [3]int{14, 2, 1 << 21}},
+		{"g1 2^24", Shape{Points: 1 << 24, Scalars: 1 << 24}, 60 << 30, 0, 0.066, [3]int{}},
+		{"g2 2^24", Shape{Curve: G2, Points: 1 << 24, Scalars: 1 << 24}, 60 << 30, 0, 0.183, [3]int{}},
+		{"l", Shape{Points: porep, Scalars: 1696676, Ones: porep, Variables: porep}, 60 << 30, 64239227, 0.0294, [3]int{}},
+		{"b_g2", Shape{Curve: G2, Points: 33123280, Scalars: 430922, Ones: 33123280, Variables: porep}, 60 << 30, 16343864, 0.0254, [3]int{}},
 	} {
 		pieces, err := h.Pieces((domain + max(1, c.shape.Pieces) - 1) / max(1, c.shape.Pieces))
 		if err != nil {
@@ -146,6 +217,13 @@ func TestSeconds(t *testing.T) {
 		p, err := PlanFor(shape, h200, c.limit)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if c.way != [3]int{} {
+			planned := p.cost()
+			p.group, p.part, p.ahead, p.together = c.way[1], c.way[2], true, true
+			if p.prepare(c.way[0]); p.Bytes > c.limit || p.cost() < planned {
+				t.Errorf("%s: %.1f ms are planned, and as measured it takes %.1f: %s", c.what, planned/1e6, p.cost()/1e6, &p)
+			}
 		}
 		got := float64(max(1, shape.Pieces)) * p.Seconds(shape.Scalars, c.ones)
 		if got < 0.8*c.measured || got > 1.2*c.measured {

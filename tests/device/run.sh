@@ -21,7 +21,7 @@ export SEALC2_TEST_DEVICE=cuda SEALC2_TEST_FATBIN=$root/kernels.fatbin SEALC2_PA
 # What each step is for stands at its function. Together 1,100 s.
 steps=(driver:20 field:20 ntt:20 rows:20 msm:60 points:40 setup:30 kinds:20 tiny:20 params:50 oracle:50 full:80 rust:80
   faults:220 sector:60 sanitize:160 table:150)
-more=(soak:60 hog:30 cancel:40 urgent:60 policies:200 bench:300 jobs:580) # only by name
+more=(soak:60 hog:30 burst:220 cancel:40 urgent:60 policies:200 bench:300 jobs:580) # only by name
 sanitizer=${SANITIZER:-$(command -v compute-sanitizer)}
 
 # go NAME FOLDER ARGUMENTS runs a test binary where its package's folder would be.
@@ -149,9 +149,11 @@ bench() {
     go "$name" "cuda/$name" -test.run '^$' -test.bench . -test.benchtime "${BENCHTIME:-3x}" || return 1
   done
 }
-# Ten 32 GiB partitions and ninety small proofs in one process; memory that others take; urgent proofs beside 32 GiB partitions.
+# Ten 32 GiB partitions and ninety small proofs in one process; memory that others take; twenty proofs at once on a card that is slowed ten times;
+# proofs cancelled at any instant; urgent proofs beside 32 GiB partitions.
 soak() { go engine engine -test.v -test.run 'TestSoak_OnCard'; }
 hog() { go engine engine -test.v -test.run 'TestHog_OnCard'; }
+burst() { go engine engine -test.v -test.run 'TestBurst_OnCard'; }
 cancel() { go engine engine -test.v -test.run 'TestCancel_OnCard'; }
 # Twenty proofs of ten under each interlock rule with 15 GiB of the card, one table: what the rules are compared by.
 policies() {

@@ -200,7 +200,7 @@ func (e *Engine) submit(ctx context.Context, op string, bytes int64, digest [sha
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	if options.Room > 0 {
-		waiting, cancel = context.WithTimeout(ctx, options.Room)
+		waiting, cancel = context.WithTimeout(ctx, e.jobs.patience(options.Room, size))
 	}
 	defer cancel()
 	j, joined, err := e.jobs.add(op, digest, options)
@@ -277,6 +277,15 @@ func (e *Engine) work(j *Job, run func(context.Context) (*ProveResult, error)) {
 	default:
 		e.log("error", "job %q: %v", j.id, at.Err)
 	}
+}
+
+// patience is how long a request of size bytes waits for room. Where there is some now, a short time must not be over before the
+// request has asked for it, as on a machine with more to do than CPUs it would be.
+func (s *jobs) patience(wish time.Duration, size int64) time.Duration {
+	if u := s.queue.Usage(); u.Waiting == 0 && u.Used.HostBytes+size <= u.Ceiling.HostBytes {
+		return max(wish, time.Second)
+	}
+	return wish
 }
 
 // awaitPlace waits until the job's request has room in the queue. False without an error: who submitted it was turned away.

@@ -226,6 +226,12 @@ func TestSubmit_Queue(t *testing.T) {
 	if _, err := submitTiny(never, e, c.request(1), 200_000, SubmitOptions{}); status.KindOf(err) != status.NoMemory || !strings.Contains(err.Error(), "100000 bytes") || !strings.Contains(err.Error(), "200000 bytes") {
 		t.Errorf("larger than the queue: %v", err)
 	}
+	// However short the time is: there is room.
+	if j, err := submitTiny(never, e, c.request(1), 1000, SubmitOptions{Room: time.Nanosecond}); err != nil {
+		t.Error(err)
+	} else if _, err := waited(t, j); err != nil {
+		t.Error(err)
+	}
 	// A job that stays in its first stage, so that it is not admitted.
 	parse, parsing := make(chan struct{}), make(chan *Job)
 	first, err := e.submit(never, "engine.Submit", 80_000, [32]byte{1}, SubmitOptions{}, func(j *Job) (func(context.Context) (*ProveResult, error), error) {

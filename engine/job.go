@@ -134,6 +134,7 @@ func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (_ *
 		Op:       p.op,
 		Class:    p.tallied.class,
 		Deadline: p.tallied.deadline,
+		Came:     p.tallied.came,
 		Prepare:  prepare,
 		Drop: func() {
 			if p.drop != nil {

@@ -54,6 +54,10 @@ type SubmitOptions struct {
 	Deadline time.Time
 	// Room is how long Submit waits for room in the queue; 0: until its ctx ends.
 	Room time.Duration
+	// QueueLimit refuses a new job (kind Timeout, at once) where so many are queued already; 0: any number. One that joins adds none.
+	QueueLimit int
+	// JudgeLater lets the job fail by what would else be told beforehand: to whoever submits, nothing is wrong then with any C1 output.
+	JudgeLater bool
 }
 
 // JobState is how far a job is.
@@ -87,6 +91,7 @@ type JobProgress struct {
 	Deadline   time.Time // zero: none
 	Partitions int       // 0 where not known yet
 	Delivered  int       // partitions whose proofs are there
+	Ahead      int       // while it is queued: the queued jobs that go first, of all classes
 	Last       Progress  // the stage that ended last; Stage is empty before the first
 	Err        error     // why it failed or was cancelled
 }
@@ -119,6 +124,8 @@ type jobs struct {
 	mu    sync.Mutex
 	byID  map[JobID]*Job
 	ended []*Job // oldest first; one of which a later one has the name may still be here
+
+	totals JobCounts // of those that ended
 }
 
 func newJobs(queueBytes int64) *jobs {
@@ -134,7 +141,7 @@ func newJobs(queueBytes int64) *jobs {
 // options are; with other content it is an error. The name of one that failed or was cancelled can be used again.
 //
 // Errors: Caller (no C1, a bad ID, an ID of other content, a closed engine, one without a queue), Input, Unsupported, NoMemory, Timeout
-// (the queue had no room in time), Cancelled.
+// (the queue had no room in time, or its limit of jobs), Cancelled.
 func (e *Engine) Submit(ctx context.Context, request *ProveRequest, options SubmitOptions) (j *Job, err error) {
 	const op = "engine.Submit"
 	defer status.Recover(op, &err)
@@ -149,23 +156,29 @@ func (e *Engine) Submit(ctx context.Context, request *ProveRequest, options Subm
 	// One that was submitted before need not be judged again.
 	digest := contentOf(request)
 	known, err := e.jobs.known(op, options.ID, digest)
-	if known == nil && err == nil {
+	if known == nil && err == nil && !options.JudgeLater {
 		err = e.judge(op, request)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return e.submit(ctx, op, int64(len(request.C1)), digest, options, func(j *Job) (func(context.Context) (*ProveResult, error), error) {
-		own := *request
-		own.C1, own.Statement, own.R, own.S = host.Alloc[byte](j.c1, len(request.C1)), slices.Clone(request.Statement), slices.Clone(request.R), slices.Clone(request.S)
-		copy(own.C1, request.C1)
-		if request.IDs != nil {
-			ids := *request.IDs
-			own.IDs = &ids
-		}
-		own.job = j
-		return func(ctx context.Context) (*ProveResult, error) { return e.Prove(ctx, &own) }, nil
+		own := j.copyOf(request)
+		return func(ctx context.Context) (*ProveResult, error) { return e.Prove(ctx, own) }, nil
 	})
+}
+
+// copyOf makes a request the job's own.
+func (j *Job) copyOf(request *ProveRequest) *ProveRequest {
+	own := *request
+	own.C1, own.Statement, own.R, own.S = host.Alloc[byte](j.c1, len(request.C1)), slices.Clone(request.Statement), slices.Clone(request.R), slices.Clone(request.S)
+	copy(own.C1, request.C1)
+	if request.IDs != nil {
+		ids := *request.IDs
+		own.IDs = &ids
+	}
+	own.job = j
+	return &own
 }
 
 // judge refuses what Prove would refuse later.
@@ -404,6 +417,11 @@ func (s *jobs) add(op string, digest [sha256.Size]byte, options SubmitOptions) (
 	if j, err := s.find(op, options.ID, digest); j != nil || err != nil {
 		return j, j != nil, err
 	}
+	if options.QueueLimit > 0 {
+		if queued, _ := s.waiting(); len(queued) >= options.QueueLimit {
+			return nil, false, status.New(status.Timeout, op, "queue", fmt.Sprintf("at most %d jobs that wait", options.QueueLimit), "one more")
+		}
+	}
 	j = &Job{id: options.ID, digest: digest, class: options.Class, deadline: options.Deadline, jobs: s, placed: make(chan struct{}), entered: make(chan struct{}), done: make(chan struct{})}
 	if j.id == "" {
 		j.id = newJobID()
@@ -421,11 +439,33 @@ func (s *jobs) add(op string, digest [sha256.Size]byte, options SubmitOptions) (
 	return j, false, nil
 }
 
+// waiting are the queued jobs, and the number of those that run; the caller holds mu.
+func (s *jobs) waiting() (queued []*Job, running int) {
+	for _, j := range s.byID {
+		switch j.at.State {
+		case JobQueued:
+			queued = append(queued, j)
+		case JobRunning:
+			running++
+		}
+	}
+	return queued, running
+}
+
 // end fixes a job's outcome, and forgets the oldest where too many are remembered.
 func (s *jobs) end(j *Job, result *ProveResult, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j.settle(result, err)
+	switch j.at.State {
+	case JobDone:
+		s.totals.Done++
+		s.totals.DoneTime += j.at.Ended.Sub(j.at.Submitted)
+	case JobFailed:
+		s.totals.Failed++
+	case JobCancelled:
+		s.totals.Cancelled++
+	}
 	s.ended = append(s.ended, j)
 	if len(s.ended) > keptJobs {
 		s.drop(max(0, slices.IndexFunc(s.ended, func(j *Job) bool { return j.fetched })))
@@ -500,12 +540,32 @@ func (e *Engine) Job(id JobID) (*Job, error) {
 // Jobs are all jobs that are remembered, in the order of submission.
 func (e *Engine) Jobs() (all []JobProgress) {
 	e.jobs.mu.Lock()
+	queued, _ := e.jobs.waiting()
 	for _, j := range e.jobs.byID {
-		all = append(all, j.at)
+		all = append(all, j.progress(queued))
 	}
 	e.jobs.mu.Unlock()
 	slices.SortFunc(all, func(a, b JobProgress) int { return a.Submitted.Compare(b.Submitted) })
 	return all
+}
+
+// JobCounts are an engine's submitted jobs in numbers.
+type JobCounts struct {
+	Queued, Running         int           // now
+	Done, Failed, Cancelled uint64        // ended since Open
+	DoneTime                time.Duration // of the done ones together, from Submit to their end
+	QueueBytes              int64         // that the queue holds of requests
+}
+
+// JobCounts counts the submitted jobs.
+func (e *Engine) JobCounts() JobCounts {
+	held := e.jobs.queue.Usage().Used.HostBytes
+	e.jobs.mu.Lock()
+	defer e.jobs.mu.Unlock()
+	c := e.jobs.totals
+	queued, running := e.jobs.waiting()
+	c.Queued, c.Running, c.QueueBytes = len(queued), running, held
+	return c
 }
 
 // ID is the job's name.
@@ -538,13 +598,42 @@ func (j *Job) Wait(ctx context.Context) (*ProveResult, error) {
 func (j *Job) Progress() JobProgress {
 	j.jobs.mu.Lock()
 	defer j.jobs.mu.Unlock()
-	return j.at
+	queued, _ := j.jobs.waiting()
+	return j.progress(queued)
+}
+
+// progress is at, with its place among the queued jobs; the caller holds mu.
+func (j *Job) progress(queued []*Job) JobProgress {
+	at := j.at
+	if at.State == JobQueued {
+		for _, other := range queued {
+			if other.priority().Compare(j.priority()) < 0 {
+				at.Ahead++
+			}
+		}
+	}
+	return at
+}
+
+// priority is the place that the scheduler gives the job, but for those that came in the same instant.
+func (j *Job) priority() host.Priority {
+	return sched.PriorityOf(j.class, j.deadline, j.at.Submitted, 0)
 }
 
 // Cancel ends the job at its next stage border, or inside a long stage; it does not wait for that. One that has ended stays as it
 // is.
-func (j *Job) Cancel() {
-	j.cancel(status.New(status.Cancelled, "engine.Cancel", fmt.Sprintf("job %q", string(j.id)), "", "cancelled"))
+func (j *Job) Cancel() { j.CancelFor("cancelled") }
+
+// CancelFor is Cancel with a reason in words: what the job's error says it got, with engine.Cancel as its operation. It tells whether it is
+// this call that ends the job, which had neither ended nor been cancelled.
+func (j *Job) CancelFor(why string) bool {
+	j.jobs.mu.Lock()
+	defer j.jobs.mu.Unlock()
+	if j.at.State.Ended() || j.ctx.Err() != nil {
+		return false
+	}
+	j.cancel(status.New(status.Cancelled, "engine.Cancel", fmt.Sprintf("job %q", string(j.id)), "", why))
+	return true
 }
 
 // Forget lets go of the job's name and result. One that has not ended is cancelled first.
@@ -578,7 +667,10 @@ func (j *Job) begins() {
 	}
 	j.jobs.mu.Lock()
 	defer j.jobs.mu.Unlock()
-	j.at.State, j.at.Began = JobRunning, time.Now()
+	j.at.State = JobRunning
+	if j.at.Began.IsZero() { // else it was sent back to the start
+		j.at.Began = time.Now()
+	}
 }
 
 // hears is told of a stage that ended; j may be nil.

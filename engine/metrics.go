@@ -48,6 +48,7 @@ type spent struct {
 type tallied struct {
 	class    Class
 	deadline time.Time
+	came     time.Time // when it was submitted; zero for a call
 	began    time.Time
 	admitted bool
 }
@@ -57,7 +58,7 @@ func (p *proof) enter(name string) string {
 	t, own := &p.tally, &p.tallied
 	own.began = time.Now()
 	if p.job != nil {
-		own.class, own.deadline, name = p.job.class, p.job.deadline, string(p.job.id)
+		own.class, own.deadline, own.came, name = p.job.class, p.job.deadline, p.job.at.Submitted, string(p.job.id)
 		defer close(p.job.entered)
 	} else {
 		name = fmt.Sprintf("%s-%d", name, t.names.Add(1))

@@ -35,6 +35,14 @@ func (c Class) String() string {
 // for ever in his class. It is the length of a proving deadline, 60 epochs.
 const patience = 30 * time.Minute
 
+// PriorityOf is the place of a job in the order that holds wherever jobs wait: when it came, and its number among those that came at once.
+func PriorityOf(class Class, deadline, came time.Time, serial uint64) host.Priority {
+	if deadline.IsZero() {
+		deadline = came.Add(patience)
+	}
+	return host.Priority{Class: uint8(class), Due: deadline, Serial: serial}
+}
+
 // Clock tells the time; tests bring their own.
 type Clock interface{ Now() time.Time }
 
@@ -98,6 +106,7 @@ type Job struct {
 	Op       string // the operation that errors name, as "engine.Prove"
 	Class    Class
 	Deadline time.Time    // orders the jobs of a class; that it passes ends nothing, the context does. Zero: none
+	Came     time.Time    // as far as its place among others goes; zero: when Run is called
 	Prepare  []host.Stage // of the whole job, at the desk, before the plan is known
 	// Drop lets go of what Prepare made, which then begins once more: a job of a higher class needs the memory. Nil: the
 	// job fails with NoMemory instead.

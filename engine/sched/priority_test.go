@@ -63,7 +63,7 @@ func TestRun_ClassTakesTheLane(t *testing.T) {
 }
 
 // TestRun_OrderOfQueue: what waits for a device goes by class, in a class by deadline, then by age; one without a deadline counts as due half an hour after
-// it came.
+// it came, which may be before Run.
 func TestRun_OrderOfQueue(t *testing.T) {
 	virtual(t, Config{}, 1, func(s *Scheduler, d []*fakeDevice) {
 		var all sync.WaitGroup
@@ -73,6 +73,9 @@ func TestRun_OrderOfQueue(t *testing.T) {
 			_, job := classed(t, d[0], name, class, 1, 100, false)
 			if due > 0 {
 				job.Deadline = time.Now().Add(due)
+			}
+			if name == "older porep" {
+				job.Came = time.Now().Add(-time.Second)
 			}
 			job.Observe = func(Entry) { mu.Lock(); defer mu.Unlock(); order = append(order, name) }
 			all.Go(func() {
@@ -87,12 +90,13 @@ func TestRun_OrderOfQueue(t *testing.T) {
 		submit("late porep", PoRep, time.Hour)
 		submit("urgent porep", PoRep, time.Minute)
 		submit("younger porep", PoRep, 0)
+		submit("older porep", PoRep, 0)
 		submit("update", SnapDeals, 0)
 		submit("window, later", WindowPoSt, 2*time.Minute)
 		submit("window", WindowPoSt, time.Minute)
 		submit("winning", WinningPoSt, 0)
 		all.Wait()
-		want := []string{"first", "winning", "window", "window, later", "update", "urgent porep", "porep", "younger porep", "late porep"}
+		want := []string{"first", "winning", "window", "window, later", "update", "urgent porep", "older porep", "porep", "younger porep", "late porep"}
 		if !slices.Equal(order, want) {
 			t.Errorf("got %q\nwant %q", order, want)
 		}

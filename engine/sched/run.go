@@ -142,11 +142,11 @@ func (s *Scheduler) Run(ctx context.Context, job *Job) (err error) {
 	defer func() { r.held.Release() }()
 	defer status.Recover(op, &err)
 	status.Check(job.Class < classCount, op, "a class")
-	due := job.Deadline
-	if due.IsZero() {
-		due = s.clock.Now().Add(patience)
+	came := job.Came
+	if came.IsZero() {
+		came = s.clock.Now()
 	}
-	r.priority = host.Priority{Class: uint8(job.Class), Due: due, Serial: r.id}
+	r.priority = PriorityOf(job.Class, job.Deadline, came, r.id)
 	if err := r.admit(ctx); err != nil {
 		return err
 	}

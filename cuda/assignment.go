@@ -123,21 +123,28 @@ func (v *assignmentValues) count(p *partition) error {
 	for b := range groth16.BlockCount {
 		plan := &p.plan.blocks[b]
 		known[b] = plan.sum
-		if b == groth16.BlockH || !plan.resident {
+		if b == groth16.BlockH {
 			continue
 		}
 		block, err := assignmentBlock(v.from, b, v.nums)
 		if err != nil {
 			return err
 		}
-		pieces, err := block.Pieces(max(block.Points(), msm.LeastPiece))
+		// Cuts follow from the densities: the pieces are those of the plan.
+		most := block.Points()
+		if !plan.resident {
+			most = p.plan.pieceLimit(b)
+		}
+		pieces, err := block.Pieces(max(most, msm.LeastPiece))
 		if err != nil {
 			return err
 		}
 		if len(pieces) == 0 {
 			continue
 		}
-		if known[b], err = p.backend.sumPlan(msm.ShapeOf(curve(b), pieces), plan.sum.Bytes); err != nil {
+		shape := msm.ShapeOf(curve(b), pieces)
+		shape.Pieces = plan.sum.Pieces
+		if known[b], err = p.backend.sumPlan(shape, plan.sum.Bytes); err != nil {
 			return err
 		}
 	}

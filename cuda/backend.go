@@ -53,6 +53,7 @@ type Backend struct {
 	programs map[*circuit.Program]*planned
 	plans    map[planKey]*plan
 	sums     map[sumKey]msm.Plan
+	shares   map[shape]int
 }
 
 // planned is a program as the device takes it.
@@ -170,7 +171,7 @@ func Open(config Config) (b *Backend, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b = &Backend{owner: o, threads: config.Threads, feeding: make(chan struct{}, 1), programs: map[*circuit.Program]*planned{}, plans: map[planKey]*plan{}, sums: map[sumKey]msm.Plan{}}
+	b = &Backend{owner: o, threads: config.Threads, feeding: make(chan struct{}, 1), programs: map[*circuit.Program]*planned{}, plans: map[planKey]*plan{}, sums: map[sumKey]msm.Plan{}, shares: map[shape]int{}}
 	err = o.do(context.Background(), computing, op, func(_ context.Context, s *session) error {
 		b.urgent = config.urgentBytes(s.memory.limit)
 		s.memory.limit -= b.urgent
@@ -280,8 +281,8 @@ func (b *Backend) freeHost() {
 	}
 }
 
-// PlanAssignment returns what partitions of an assignment of this shape need, all its values taken for field
-// elements. Errors: as Plan.
+// PlanAssignment returns what partitions of an assignment of this shape need, whatever their values are; which way is quickest is estimated by some of
+// the values of the first one that was seen. Errors: as Plan.
 func (b *Backend) PlanAssignment(a *groth16.Assignment, partitions int) (groth16.Plan, error) {
 	p, err := b.planOf(a, partitions)
 	if err != nil {
@@ -291,7 +292,7 @@ func (b *Backend) PlanAssignment(a *groth16.Assignment, partitions int) (groth16
 }
 
 func (b *Backend) planOf(a *groth16.Assignment, partitions int) (*plan, error) {
-	return b.planFor(assignmentShape(a), func() (*pointBlocks, error) {
+	return b.planFor(b.shapeOf(a), func() (*pointBlocks, error) {
 		blocks := new(pointBlocks)
 		for block := range groth16.BlockCount {
 			var err error
@@ -301,6 +302,21 @@ func (b *Backend) planOf(a *groth16.Assignment, partitions int) (*plan, error) {
 		}
 		return blocks, nil
 	}, partitions)
+}
+
+// shapeOf is the shape of an assignment. Its share is that of the first one which has the same lengths and densities, so that all partitions of a job have one
+// plan.
+func (b *Backend) shapeOf(a *groth16.Assignment) *shape {
+	s := assignmentShape(a)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	share, ok := b.shares[*s]
+	if !ok {
+		share = sampleShare(a)
+		remember(b.shares, *s, share)
+	}
+	s.share = share
+	return s
 }
 
 // Begin starts a batch; see groth16.Backend. It touches no device. Errors: Params when a block of the SRS has another

@@ -459,7 +459,7 @@ func (p *partition) whole(b groth16.Block) msm.Input {
 
 // sumPlan is how the block is summed.
 func (p *partition) sumPlan(b groth16.Block) *msm.Plan {
-	if p.known != nil && p.plan.blocks[b].resident {
+	if p.known != nil {
 		return &p.known[b]
 	}
 	return &p.plan.blocks[b].sum
@@ -512,7 +512,7 @@ func (b *batch) sum(ctx context.Context, block groth16.Block, k int, last bool) 
 		}
 		err = b.do(ctx, computing, op, func(ctx context.Context, s *session) (err error) {
 			if i == 0 {
-				if r, err = s.msm.Begin(&plan.sum, scratch); err != nil {
+				if r, err = s.msm.Begin(p.sumPlan(block), scratch); err != nil {
 					return err
 				}
 			}
@@ -557,7 +557,7 @@ func (b *batch) sumAll(ctx context.Context, block groth16.Block) error {
 		}
 		for _, p := range b.parts {
 			err := b.do(ctx, computing, op, func(ctx context.Context, s *session) error {
-				r, err := s.msm.Begin(&plan.sum, scratch)
+				r, err := s.msm.Begin(p.sumPlan(block), scratch)
 				if err == nil {
 					err = r.Add(ctx, s.compute, plan.pieces[i].Input(p.whole(block), points))
 				}

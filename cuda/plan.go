@@ -32,6 +32,7 @@ type shape struct {
 	points      [groth16.BlockCount]int // by block
 	fields      [groth16.BlockCount]int // bound on the values other than zero and one
 	ones        [groth16.BlockCount]int // bound on the ones
+	share       int                     // of shareUnit: aux of an assignment that are field elements, which its times are estimated by; memory holds for any
 }
 
 func (s *shape) domain() int   { return 1 << s.log }
@@ -73,6 +74,35 @@ func assignmentShape(a *groth16.Assignment) *shape {
 	s.ones = s.points
 	s.ones[groth16.BlockH] = 0
 	return s
+}
+
+// shareUnit is how many aux of an assignment are looked at.
+const shareUnit = 1 << 12
+
+// sampleShare looks at some of an assignment's aux, spread over all by the golden ratio, which no circuit's period is near: less than a
+// millisecond for 4 GB.
+func sampleShare(a *groth16.Assignment) (fields int) {
+	for k := range uint64(shareUnit) {
+		if i, _ := bits.Mul64(k*0x9e3779b97f4a7c15, uint64(len(a.Aux))); len(a.Aux) > 0 && !a.Aux[i].IsZero() && !a.Aux[i].IsOne() {
+			fields++
+		}
+	}
+	return fields
+}
+
+// expected is a sum as it is planned once its values are known (assignmentValues.count): of an assignment's aux all may be field elements, or ones.
+func (s *shape) expected(m msm.Shape) msm.Shape {
+	m.Scalars, m.Ones = s.expect(m.Scalars, m.Ones)
+	return m
+}
+
+// expect is how many field elements, and how many ones at most, there are among values that may all be either.
+func (s *shape) expect(fields, ones int) (int, int) {
+	if s.rows > 0 { // the others are inputs
+		bits := ones - ones*s.share/shareUnit
+		fields, ones = fields-bits, bits
+	}
+	return fields, ones
 }
 
 // curve is the group of a block's points.
@@ -501,7 +531,7 @@ func (p *plan) place(blocks *pointBlocks, on card, end groth16.Block) error {
 	if p.batch == 1 && p.ahead == 1 { // nobody computes meanwhile
 		seconds += own
 	}
-	p.roomy = p.work.bytes < room*9/10
+	p.roomy = p.work.bytes < room*9/10 && p.ahead > 1
 	p.computes = seconds >= up
 	p.seconds = max(seconds, up)
 	return nil
@@ -572,7 +602,7 @@ func (p *plan) layWork(blocks *pointBlocks, on card, room int64, end groth16.Blo
 			if blocks == nil || blocks[b] == nil {
 				return 0, status.New(status.NoMemory, "cuda.Plan", s.name, "points that stay on the device", "too little memory for them")
 			}
-			if block.pieces, err = blocks[b].Pieces(int(max(p.slotBytes/curve(b).PointBytes(), msm.LeastPiece))); err != nil {
+			if block.pieces, err = blocks[b].Pieces(p.pieceLimit(b)); err != nil {
 				return 0, err
 			}
 			shape = msm.ShapeOf(curve(b), block.pieces)
@@ -585,14 +615,27 @@ func (p *plan) layWork(blocks *pointBlocks, on card, room int64, end groth16.Blo
 		}
 		when := [...]moment{momentH, momentOthers}[min(1, b)]
 		w.keep("scratch of "+blockNames[b], at, block.sum.Bytes, when, when)
+		sum := block.sum
+		if known := s.expected(shape); known != shape {
+			if sum, err = p.planSum(known, on.Card, sum.Bytes); err != nil {
+				return 0, err
+			}
+		}
 		if block.resident {
-			seconds += block.sum.Seconds(s.fields[b], s.ones[b]/2)
+			fields, ones := s.expect(s.fields[b], s.ones[b])
+			seconds += sum.Seconds(fields, ones/2)
 		}
 		for _, piece := range block.pieces {
-			seconds += block.sum.Seconds(piece.Scalars, piece.Ones/2)
+			fields, ones := s.expect(piece.Scalars, piece.Ones)
+			seconds += sum.Seconds(fields, ones/2)
 		}
 	}
 	return seconds, nil
+}
+
+// pieceLimit is how many points of a block come up at once.
+func (p *plan) pieceLimit(b groth16.Block) int {
+	return int(max(p.slotBytes/curve(b).PointBytes(), msm.LeastPiece))
 }
 
 // sum is the shape of a whole block's multiplication.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
 	"github.com/sealc2/sealc2/cuda/msm"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
@@ -52,6 +54,7 @@ func (c *sized) shape(t testing.TB, known bool) (*shape, *pointBlocks) {
 	d := &circuit.Density{AAux: some(c.aux, c.a), BAux: some(c.aux, c.b), BInput: some(c.inputs, 1)}
 	aux := msm.Known{Count: c.aux, Unknown: !known}
 	s := &shape{name: c.name, log: c.log, inputs: c.inputs, aux: c.aux, scalars: c.inputs + c.aux, rows: c.rows}
+	s.share = c.fields * shareUnit / c.aux
 	if known {
 		aux.Kind = some(c.aux, c.fields)
 		s.resident, s.scalars, s.rows = 100<<20, c.inputs+c.fields, 0
@@ -242,6 +245,88 @@ func TestPlan_Limits(t *testing.T) {
 				t.Errorf("%s, known %t: no card is large enough", c.name, known)
 			}
 		}
+	}
+}
+
+// Goal: vectors made elsewhere are estimated by what their values are, so that no worse plan is picked for taking all of them for field elements, and
+// what an H200 was measured at, 0.78 s a partition, is what is estimated. Method: estimates of the plans that either assumption leads to, on cards from all resident to
+// none; for values that are all field elements both are the same.
+func TestPlan_Share(t *testing.T) {
+	s, blocks := porep32.vectors(t)
+	all := *s
+	all.share = shareUnit
+	better, before := 0, 0.0
+	for _, gib := range []int64{136, 120, 110, 77, 70, 45, 32, 11} {
+		on := h200(gib<<30, 100<<30)
+		p, err := planFor(s, blocks, 10, on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := planFor(&all, blocks, 10, on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q.seconds < p.seconds {
+			t.Errorf("%d GiB: field elements take less time than bits: %s; %s", gib, p, q)
+		}
+		again := newPlan(s, [groth16.BlockCount]bool{}, q.roots, q.vectors, q.batch, q.ahead)
+		for b := range q.blocks {
+			again.blocks[b].resident = q.blocks[b].resident
+		}
+		again.slotBytes = q.slotBytes
+		if err := again.lay(blocks, on); err != nil {
+			t.Fatal(err)
+		}
+		if p.seconds*pays > again.seconds {
+			t.Errorf("%d GiB: %s; better: %s", gib, p, again)
+		}
+		if p.seconds < 0.8*again.seconds {
+			better++
+		}
+		if p.seconds < before*pays {
+			t.Errorf("%d GiB: %s; with more memory %.2f s", gib, p, before)
+		}
+		before = p.seconds
+		if gib == 136 && (p.seconds < 0.69 || p.seconds > 0.87) {
+			t.Errorf("%d GiB: want about 0.78 s, got %s", gib, p)
+		}
+	}
+	if better == 0 {
+		t.Error("nowhere does it matter: other cards are wanted here")
+	}
+}
+
+// Goal: some of an assignment's values say how many are field elements, those of the first assignment for all that have its shape. Method: vectors of one
+// share after the other, with a period as circuits have them.
+func TestShapeOf_Sample(t *testing.T) {
+	const n = 1 << 17
+	b := &Backend{shares: map[shape]int{}}
+	a := &groth16.Assignment{Inputs: make([]fr.Element, 1), Aux: make([]fr.Element, n), A: make([]fr.Element, n), Density: circuit.Density{
+		AAux: some(n, n), BAux: some(n, n/4), BInput: some(1, 1)}}
+	for _, every := range []int{0, 1, 2, 32, 100} {
+		fields := 0
+		for i := range a.Aux {
+			a.Aux[i].SetUint64(uint64(i % 2))
+			if every > 0 && i%every == 0 {
+				a.Aux[i].SetUint64(2)
+				fields++
+			}
+		}
+		want, got := float64(fields)/n, float64(sampleShare(a))/shareUnit
+		if got < 0.9*want-0.002 || got > 1.1*want+0.002 {
+			t.Errorf("one of %d: want %.4f, got %.4f", every, want, got)
+		}
+		if share := b.shapeOf(a).share; share != 0 {
+			t.Errorf("one of %d: a share of %d, and 0 before", every, share)
+		}
+	}
+	a.Aux = a.Aux[:n-1]
+	if b.shapeOf(a).share == 0 {
+		t.Error("another shape has the same share")
+	}
+	a.Aux = nil
+	if got := sampleShare(a); got != 0 {
+		t.Errorf("%d of nothing", got)
 	}
 }
 

@@ -26,7 +26,7 @@ type form struct {
 
 // plan makes the form's plan for a circuit the one that the backend has.
 func (f *form) plan(b *Backend, v *tiny) error {
-	s, blocks := assignmentShape(v.assignment), new(pointBlocks)
+	s, blocks := b.shapeOf(v.assignment), new(pointBlocks)
 	if f.explicit {
 		for block := range groth16.BlockCount {
 			var err error

@@ -94,8 +94,8 @@ type Backend interface {
 	// Begin starts a batch of count partitions, at most the Batch of the Plan for as many partitions as the job has; inputs is called
 	// once for each, by its stage "expand". arena is a block of at least that Plan's HostBytes, owned by the batch until Close.
 	Begin(p *circuit.Program, partitions, count int, inputs func(k int) (*circuit.Inputs, error), srs SRS, arena *host.Arena) (Batch, error)
-	// PlanAssignment and BeginAssignment are the same for values made elsewhere, all of one shape. The plan is a pure function of
-	// the first one's lengths and densities. A, B and C of an assignment are read until its stage "evaluate" has ended, which
+	// PlanAssignment and BeginAssignment are the same for values made elsewhere, all of one shape. The plan is the same for all
+	// of the same lengths and densities, and holds for any values; its times may be estimated by some of the first one's. A, B and C of an assignment are read until its stage "evaluate" has ended, which
 	// checks every row, and until those have that say they read it again (host.Stage); the rest of it until Close.
 	PlanAssignment(a *Assignment, partitions int) (Plan, error)
 	// BeginAssignment: see PlanAssignment.

@@ -58,6 +58,8 @@ type SubmitOptions struct {
 	QueueLimit int
 	// JudgeLater lets the job fail by what would else be told beforehand: to whoever submits, nothing is wrong then with any C1 output.
 	JudgeLater bool
+	// Replace lets other content have the name of a job that is done, whose result is forgotten then.
+	Replace bool
 }
 
 // JobState is how far a job is.
@@ -155,7 +157,7 @@ func (e *Engine) Submit(ctx context.Context, request *ProveRequest, options Subm
 	defer leave()
 	// One that was submitted before need not be judged again.
 	digest := contentOf(request)
-	known, err := e.jobs.known(op, options.ID, digest)
+	known, err := e.jobs.known(op, digest, options)
 	if known == nil && err == nil && !options.JudgeLater {
 		err = e.judge(op, request)
 	}
@@ -392,20 +394,22 @@ func newJobID() JobID {
 }
 
 // known is the job of a name if it is one that a request of this content joins; an error if it is another.
-func (s *jobs) known(op string, id JobID, digest [sha256.Size]byte) (*Job, error) {
+func (s *jobs) known(op string, digest [sha256.Size]byte, options SubmitOptions) (*Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.find(op, id, digest)
+	return s.find(op, digest, options)
 }
 
 // find: see known; the caller holds mu.
-func (s *jobs) find(op string, id JobID, digest [sha256.Size]byte) (*Job, error) {
-	j := s.byID[id]
+func (s *jobs) find(op string, digest [sha256.Size]byte, options SubmitOptions) (*Job, error) {
+	j := s.byID[options.ID]
 	switch {
-	case j == nil || id == "" || j.at.State == JobFailed || j.at.State == JobCancelled || !j.at.State.Ended() && j.ctx.Err() != nil:
+	case j == nil || options.ID == "" || j.at.State == JobFailed || j.at.State == JobCancelled || !j.at.State.Ended() && j.ctx.Err() != nil:
+		return nil, nil
+	case j.digest != digest && options.Replace && j.at.State.Ended():
 		return nil, nil
 	case j.digest != digest:
-		return nil, status.New(status.Caller, op, fmt.Sprintf("job %q", string(id)), "the content that it was submitted with", "another")
+		return nil, status.New(status.Caller, op, fmt.Sprintf("job %q", string(options.ID)), "the content that it was submitted with", "another")
 	}
 	return j, nil
 }
@@ -414,7 +418,7 @@ func (s *jobs) find(op string, id JobID, digest [sha256.Size]byte) (*Job, error)
 func (s *jobs) add(op string, digest [sha256.Size]byte, options SubmitOptions) (j *Job, joined bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j, err := s.find(op, options.ID, digest); j != nil || err != nil {
+	if j, err := s.find(op, digest, options); j != nil || err != nil {
 		return j, j != nil, err
 	}
 	if options.QueueLimit > 0 {

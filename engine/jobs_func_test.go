@@ -153,6 +153,45 @@ func TestSubmit_QueueLimit(t *testing.T) {
 	f.submit(SubmitOptions{ID: "any number"})
 }
 
+// Goal: other content may take the name of a job that is done where it is told to, and never that of one under way.
+func TestSubmit_Replace(t *testing.T) {
+	e := open(t, Config{QueueBytes: 1 << 20}, nil)
+	end := make(chan struct{})
+	submit := func(c1 string, replace bool) (*Job, error) {
+		return e.SubmitFunc(t.Context(), &ProveRequest{C1: []byte(c1)}, SubmitOptions{ID: "a", Replace: replace}, func(context.Context, *ProveRequest) (*ProveResult, error) {
+			<-end
+			return &ProveResult{}, nil
+		})
+	}
+	first, err := submit("one", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := submit("other", true); status.KindOf(err) != status.Caller {
+		t.Errorf("one that is under way: %v", err)
+	}
+	close(end)
+	if _, err := waited(t, first); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := submit("other", false); status.KindOf(err) != status.Caller {
+		t.Errorf("without being told to: %v", err)
+	}
+	if j, err := submit("one", true); err != nil || j != first {
+		t.Errorf("the same again: %v", err)
+	}
+	second, err := submit("other", true)
+	if err != nil || second == first {
+		t.Fatalf("other content: %v", err)
+	}
+	if j, err := e.Job("a"); err != nil || j != second {
+		t.Errorf("by name: %v, %v", j, err)
+	}
+	if _, err := waited(t, second); err != nil {
+		t.Error(err)
+	}
+}
+
 // Goal: who asks for it gets a job that fails by what is wrong with its C1 output, and no error before.
 func TestSubmit_JudgeLater(t *testing.T) {
 	e := open(t, Config{HostBytes: 1 << 30, QueueBytes: 1 << 20, Device: "cpu"}, nil)

@@ -162,6 +162,7 @@ type plan struct {
 	shape *shape
 	batch int // partitions proved together
 	ahead int // batches under way at once
+	job   int // partitions of the job that the times are of; 0: of whole batches
 
 	own  ownPlaces
 	work workPlaces
@@ -337,10 +338,20 @@ func (s *shape) quickest(blocks *pointBlocks, partitions int, on card, slot int6
 				if vectors == 1 && (roots == fullRoots || ntt.HostedBytes(s.log) > on.hostBytes) {
 					continue // it is for the smallest cards
 				}
-				for batch := s.mostTogether(partitions, resident, on.hostBytes); batch > 0; batch /= 2 {
+				together := func(batch int) *plan {
 					p := newPlan(s, resident, roots, vectors, batch, 1)
-					p.slotBytes, p.sums = slot, sums
+					p.job, p.slotBytes, p.sums = partitions, slot, sums
 					if p.weigh(blocks, on) != nil {
+						return nil
+					}
+					return p
+				}
+				for batch := s.mostTogether(partitions, resident, on.hostBytes); batch > 0; batch /= 2 {
+					p := together(evenly(partitions, batch))
+					if whole := together(batch); p == nil || whole != nil && whole.seconds < p.seconds {
+						p = whole
+					}
+					if p == nil {
 						continue
 					}
 					fit = append(fit, p)
@@ -365,6 +376,12 @@ func (s *shape) quickest(blocks *pointBlocks, partitions int, on card, slot int6
 		}
 	}
 	return best
+}
+
+// evenly is how many partitions batches have, of at most so many, that are as few as can be and of nearly one size.
+func evenly(partitions, most int) int {
+	batches := max(1, (partitions+most-1)/most)
+	return max(1, (partitions+batches-1)/batches)
 }
 
 // mostTogether is how many partitions share points that come up: vectors that take memory of their own are not many, and witnesses wait in
@@ -469,7 +486,8 @@ func (p *plan) place(blocks *pointBlocks, on card, end groth16.Block) error {
 	p.slots = 0
 	p.shared = roundUp(p.roots.bytes(s.log), on.unit) + roundUp(s.resident, on.unit)
 	own := float64(elementBytes) * float64(s.scalars) / transferRate // seconds in which a partition's values go up
-	up := own                                                        // all that goes up
+	up := own                                                        // all that goes up for each
+	once := 0.0                                                      // and for all of a batch
 	pinned := on.hostBytes
 	if p.vectors == 1 {
 		pinned -= ntt.HostedBytes(s.log)
@@ -485,10 +503,11 @@ func (p *plan) place(blocks *pointBlocks, on card, end groth16.Block) error {
 			pinned -= bytes
 			seconds = float64(bytes) / transferRate
 		}
-		if b != int(groth16.BlockH) {
-			seconds /= float64(p.batch)
+		if b == int(groth16.BlockH) {
+			up += seconds
+		} else {
+			once += seconds
 		}
-		up += seconds
 		p.slots = slotCount
 	}
 	if p.slots > 0 {
@@ -532,9 +551,23 @@ func (p *plan) place(blocks *pointBlocks, on card, end groth16.Block) error {
 		seconds += own
 	}
 	p.roomy = p.work.bytes < room*9/10 && p.ahead > 1
-	p.computes = seconds >= up
-	p.seconds = max(seconds, up)
+	p.computes = seconds >= up+once/float64(p.batch)
+	p.seconds = p.average(seconds, up, once)
 	return nil
+}
+
+// average is the time a partition takes of its job, whose last batch may have fewer than the others: of what each computes and sends up, and what a batch
+// sends once.
+func (p *plan) average(seconds, up, once float64) float64 {
+	batch := func(n int) float64 { return max(float64(n)*seconds, float64(n)*up+once) }
+	if p.job <= p.batch {
+		return batch(p.batch) / float64(p.batch)
+	}
+	all := float64(p.job/p.batch) * batch(p.batch)
+	if rest := p.job % p.batch; rest > 0 {
+		all += batch(rest)
+	}
+	return all / float64(p.job)
 }
 
 // layOwn places what a partition has of its own.

@@ -248,6 +248,41 @@ func TestPlan_Limits(t *testing.T) {
 	}
 }
 
+// Goal: a job's partitions are dealt out evenly where points come up for batches, 11 as 6 and 5, unless another way is estimated to be quicker; those that fill
+// batches stay as they are. Method: jobs of 1 to 23 partitions on cards that stream, and the estimate of batches that are filled.
+func TestPlan_Evenly(t *testing.T) {
+	for _, c := range []struct{ partitions, most, batch int }{{10, 10, 10}, {11, 10, 6}, {20, 10, 10}, {21, 10, 7}, {23, 10, 8}, {7, 5, 4}, {1, 1, 1}, {0, 1, 1}, {3, 1, 1}} {
+		if got := evenly(c.partitions, c.most); got != c.batch {
+			t.Errorf("%d partitions, at most %d together: want %d, got %d", c.partitions, c.most, c.batch, got)
+		}
+	}
+	s, blocks := porep32.program(t)
+	for _, on := range []card{h200(22<<30, 100<<30), h200(11<<30, 100<<30)} {
+		for _, partitions := range []int{1, 7, 10, 11, 13, 20, 23} {
+			p, err := planFor(s, blocks, partitions, on)
+			if err != nil {
+				t.Fatal(err)
+			}
+			honest(t, p, on.limit)
+			batches := (partitions + p.batch - 1) / p.batch
+			if rest := partitions - (batches-1)*p.batch; p.batch > rest+batches-1 {
+				t.Errorf("%d partitions: the last batch has %d: %s", partitions, rest, p)
+			}
+			filled := newPlan(s, [groth16.BlockCount]bool{}, p.roots, p.vectors, min(partitions, batchLimit), 1)
+			filled.job, filled.slotBytes = partitions, p.slotBytes
+			if err := filled.lay(blocks, on); err == nil && filled.seconds < p.seconds*pays {
+				t.Errorf("%d partitions: %s; better: %s", partitions, p, filled)
+			}
+			if partitions == 11 {
+				t.Logf("%s; filled: %.3f s", p, filled.seconds)
+			}
+			if partitions%10 == 0 && p.batch != 10 || partitions == 11 && (p.batch != 6 || p.seconds > 0.97*filled.seconds) {
+				t.Errorf("%d partitions: %s; filled, %.2f s", partitions, p, filled.seconds)
+			}
+		}
+	}
+}
+
 // Goal: vectors made elsewhere are estimated by what their values are, so that no worse plan is picked for taking all of them for field elements, and
 // what an H200 was measured at, 0.78 s a partition, is what is estimated. Method: estimates of the plans that either assumption leads to, on cards from all resident to
 // none; for values that are all field elements both are the same.

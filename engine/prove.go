@@ -41,8 +41,8 @@ func (e *Engine) Prove(ctx context.Context, request *ProveRequest) (result *Prov
 		release()
 		release, sector = func() {}, nil
 	}
-	parse := func(context.Context) (err error) {
-		if sector, err = c1.Parse(request.C1, c1.Options{Statement: request.Statement, IDs: (*c1.IDs)(request.IDs)}); err != nil {
+	parse := func(ctx context.Context) (err error) {
+		if sector, err = c1.ParseContext(ctx, request.C1, c1.Options{Statement: request.Statement, IDs: (*c1.IDs)(request.IDs), Threads: e.limits.Threads}); err != nil {
 			return err
 		}
 		st := &sector.Statement

@@ -6,40 +6,37 @@ import (
 	"github.com/sealc2/sealc2/engine/circuit/porep"
 )
 
-// consistent checks that the values which stand in several places of the vanilla proofs agree, and that the
+// partitionConsistent checks that the values which stand in several places of a partition agree, and that the
 // challenged nodes and their parents are those that follow from the statement. The reference refuses
 // differing comm_c and comm_r_last when it makes the circuit ("inconsistent comm_cs"); the rest it checks
 // when it makes the C1, and a prover never looks at again: so without these checks a damaged value would go
 // unnoticed where the circuit does not read it, and would come out as a failing row where it does. The paths
-// of the faults begin below the array of partitions. An error is one of the statement itself.
-func (l *layout) consistent(partitions [][]porep.Challenge, s *porep.Statement) (*fault, error) {
-	first := &partitions[0][0]
+// of the faults begin below the array of partitions. s and first, the first challenge of all, are read only.
+func (l *layout) partitionConsistent(k int, challenges []porep.Challenge, first *porep.Challenge, s *porep.Statement) *fault {
+	nodes, err := s.Challenges(k)
+	if err != nil {
+		return &fault{want: "a statement with challenges", got: err.Error(), offset: -1}
+	}
 	graph := s.Graph()
-	for k, challenges := range partitions {
-		nodes, err := s.Challenges(k)
-		if err != nil {
-			return nil, err
+	for i := range challenges {
+		c := &challenges[i]
+		f := l.challengeConsistent(c, &s.CommD)
+		if f == nil && c.CommRLast.Root != first.CommRLast.Root {
+			f = differs(&first.CommRLast.Root, &c.CommRLast.Root, "comm_r_last of the first challenge").
+				key("root").key(l.replicaTree.tag).key("data").key("comm_r_last_proof")
 		}
-		for i := range challenges {
-			c := &challenges[i]
-			f := l.challengeConsistent(c, &s.CommD)
-			if f == nil && c.CommRLast.Root != first.CommRLast.Root {
-				f = differs(&first.CommRLast.Root, &c.CommRLast.Root, "comm_r_last of the first challenge").
-					key("root").key(l.replicaTree.tag).key("data").key("comm_r_last_proof")
-			}
-			if f == nil && c.Column.Inclusion.Root != first.Column.Inclusion.Root {
-				f = differs(&first.Column.Inclusion.Root, &c.Column.Inclusion.Root, "comm_c of the first challenge").
-					key("root").key(l.replicaTree.tag).key("data").key("inclusion_proof").key("c_x").key("replica_column_proofs")
-			}
-			if f == nil {
-				f = challengeFollows(c, nodes[i], graph, s)
-			}
-			if f != nil {
-				return f.index(i).index(k), nil
-			}
+		if f == nil && c.Column.Inclusion.Root != first.Column.Inclusion.Root {
+			f = differs(&first.Column.Inclusion.Root, &c.Column.Inclusion.Root, "comm_c of the first challenge").
+				key("root").key(l.replicaTree.tag).key("data").key("inclusion_proof").key("c_x").key("replica_column_proofs")
+		}
+		if f == nil {
+			f = challengeFollows(c, nodes[i], graph, s)
+		}
+		if f != nil {
+			return f.index(i).index(k)
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // challengeFollows checks that a challenge is of the node that the statement draws and of its parents.

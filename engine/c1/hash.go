@@ -89,36 +89,72 @@ func addElements(a, b *porep.Hash) (sum porep.Hash) {
 	return sum
 }
 
-// readHash takes [n,n,...,n] with 32 numbers from 0 to 255, without whitespace, from the start of s and
-// returns its length; 0 where s is anything else, or within a few bytes of the document's end. Then the
-// general way decides what it is. Nearly all of a C1 is such arrays, so each number is read by arithmetic
-// on a 32-bit word: branches on the number of digits would be guessed wrong every third time.
+// hashText is how many bytes readHash looks at: the opening bracket, 3 digits and a delimiter for each number, and what a load
+// of 4 bytes takes more.
+const hashText = 1 + 4*len(porep.Hash{}) + 3
+
+// readHash takes [n,n,...,n] with 32 numbers from 0 to 255, without whitespace, from the start of s and returns its
+// length; 0 where s is anything else, or within a few bytes of the document's end. Then the general way decides what it
+// is. Nearly all of a C1 is such arrays.
 func readHash(dst *porep.Hash, s []byte) int {
-	const longest = 1 + len(dst)*4 // 3 digits and a delimiter each; a load of 4 bytes stays inside
-	if len(s) < longest || s[0] != '[' {
+	if len(s) < hashText || s[0] != '[' {
 		return 0
 	}
-	s = s[:longest]
-	at, bad, delimiter := uint(1), uint32(0), uint32(',')
-	for i := range dst {
-		if i == len(dst)-1 {
-			delimiter = ']'
+	n := 0
+	if wideHashes {
+		n = readNumbers(dst, &s[1])
+	} else {
+		n = readNumbersPlain(dst, (*[hashText - 1]byte)(s[1:]))
+	}
+	if n > 0 {
+		n++
+	}
+	return n
+}
+
+// readNumbersPlain is readNumbers for any CPU. It finds all delimiters first, so that the place of a number does not wait for
+// the length of the one before, and reads each by arithmetic on a 32-bit word: branches on the number of digits would
+// be guessed wrong every third time.
+func readNumbersPlain(dst *porep.Hash, s *[hashText - 1]byte) int {
+	low, high := noDigits((*[64]byte)(s[:])), noDigits((*[64]byte)(s[64:]))
+	n := min(bits.OnesCount64(low), len(dst)) // numbers that end in the first 64 bytes
+	if n+bits.OnesCount64(high) < len(dst) {
+		return 0
+	}
+	at, base, bad, delimiter := uint32(0), uint32(0), uint32(0), byte(',')
+	for i, ends := 0, low; ; n, ends, base = len(dst), high, 64 {
+		for ; i < n; i++ {
+			end := base + uint32(bits.TrailingZeros64(ends))
+			ends &= ends - 1
+			if i == len(dst)-1 {
+				delimiter = ']'
+			}
+			shift := 8 * (3 - (end - at))                                                // wraps around for more than three digits
+			three := (binary.LittleEndian.Uint32(s[at&127:]) ^ 0x303030) << (shift & 31) // hundreds, tens, ones; the rest on top
+			value := three&0xff*100 + three>>8&0xff*10 + three>>16&0xff
+			dst[i] = byte(value)
+			bad |= shift / 24                             // no digit, or more than three
+			bad |= value >> 8                             // more than 255
+			bad |= (value - 0x0a64>>(shift&31)&0xff) >> 8 // a leading zero: less than 100, 10 or 0
+			bad |= uint32(s[end&127] ^ delimiter)         // ends otherwise
+			at = end + 1
 		}
-		word := binary.LittleEndian.Uint32(s[at:])
-		digits := word ^ 0x30303030                                      // digits become 0 to 9, other bytes more
-		others := (digits&0x7f7f7f7f + 0x76767676 | digits) & 0x80808080 // bit 7 of each byte that is no digit
-		count := uint32(bits.TrailingZeros32(others|0x80000000)) / 8     // digits before it, at most 3
-		three := digits << (8 * (3 - count))                             // hundreds, tens, ones; the rest on top
-		value := three&0xff*100 + three>>8&0xff*10 + three>>16&0xff
-		dst[i] = byte(value)
-		bad |= word>>(8*count)&0xff ^ delimiter                // ends otherwise
-		bad |= value >> 8                                      // more than 255
-		bad |= (count - 1) >> 31                               // no digit
-		bad |= ((digits&0xff - 1) >> 31) & ((1 - count) >> 31) // a leading zero
-		at += uint(count) + 1
+		if n == len(dst) {
+			break
+		}
 	}
 	if bad != 0 {
 		return 0
 	}
 	return int(at)
+}
+
+// noDigits has bit i set where s[i] is no digit.
+func noDigits(s *[64]byte) (mask uint64) {
+	for i := 0; i < len(s); i += 8 {
+		digits := binary.LittleEndian.Uint64(s[i:]) ^ 0x3030303030303030                              // digits become 0 to 9, other bytes more
+		others := (digits&0x7f7f7f7f7f7f7f7f + 0x7676767676767676 | digits) >> 7 & 0x0101010101010101 // a bit a byte
+		mask = mask>>8 | others*0x0102040810204080&(0xff<<56)                                         // gathered in the top byte
+	}
+	return mask
 }

@@ -95,6 +95,30 @@ func splice(data []byte, at span, with string) []byte {
 	return append(out, data[at.end:]...)
 }
 
+// otherValues are values that must not stand in the place of this one, by what they are.
+func (n *node) otherValues() map[string]string {
+	values := map[string]string{"null": "null", "true": "true", "string": `"7"`, "object": "{}", "list": "[]", "number": "7"}
+	switch n.kind {
+	case '{':
+		delete(values, "object")
+	case '[':
+		delete(values, "list")
+	case '0':
+		delete(values, "number")
+		maps.Copy(values, map[string]string{"negative": "-1", "minus zero": "-0", "fraction": "4.0", "exponent": "1e0", "capital": "1E1",
+			"too large": "18446744073709551616", "leading zero": "00", "hexadecimal": "0x1"})
+		if n.inHash {
+			values["256"] = "256"
+		}
+	case '"':
+		delete(values, "string")
+		values["other"] = `"StackedDrg2KiBV7"`
+	case 'n':
+		delete(values, "null")
+	}
+	return values
+}
+
 // Goal: a document with one thing wrong anywhere is refused, by an error that names the place.
 // Method: each key and each element of the reference's documents is removed, doubled and given a value of
 // another type, one at a time; of hashes in lists, their numbers and like columns only a few.
@@ -167,26 +191,7 @@ func TestParse_EveryMutation(t *testing.T) {
 			}
 			try(n, "doubled", string(splice(data, n.member, member+","+member)), where...)
 
-			values := map[string]string{"null": "null", "true": "true", "string": `"7"`, "object": "{}", "list": "[]", "number": "7"}
-			switch n.kind {
-			case '{':
-				delete(values, "object")
-			case '[':
-				delete(values, "list")
-			case '0':
-				delete(values, "number")
-				maps.Copy(values, map[string]string{"negative": "-1", "minus zero": "-0", "fraction": "4.0", "exponent": "1e0", "capital": "1E1",
-					"too large": "18446744073709551616", "leading zero": "00", "hexadecimal": "0x1"})
-				if n.inHash {
-					values["256"] = "256"
-				}
-			case '"':
-				delete(values, "string")
-				values["other"] = `"StackedDrg2KiBV7"`
-			case 'n':
-				delete(values, "null")
-			}
-			for what, value := range values {
+			for what, value := range n.otherValues() {
 				if c.bare && n.path == "vanilla_proofs" && what == "object" {
 					continue // then it is the tagged form, and lacks registered_proof
 				}

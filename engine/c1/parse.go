@@ -2,6 +2,7 @@ package c1
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"math"
@@ -28,6 +29,8 @@ type Options struct {
 	AllowPartial bool
 	// StatementOnly leaves the vanilla proofs unread, and the Output without partitions: good for judging a job before it is queued.
 	StatementOnly bool
+	// Threads is how many threads ParseContext may use, see host.Do; 0 and 1: the caller's.
+	Threads int
 }
 
 // Output is a C1 output.
@@ -46,7 +49,13 @@ type Output struct {
 // Errors are of kind Input and name the JSON path, what was wanted and what was found, with the byte offset
 // where one place is to blame (in a wrapped document, the offset in the unpacked one); of kind Caller
 // where the options contradict each other; of kind Unsupported or Input for a bad statement file.
-func Parse(data []byte, opts Options) (out *Output, err error) {
+func Parse(data []byte, opts Options) (*Output, error) {
+	return ParseContext(context.Background(), data, opts)
+}
+
+// ParseContext is Parse on up to opts.Threads threads, those of ctx's pool where it has one (see host.Do): partitions are
+// read side by side. The result and the errors are those of one thread; besides, it fails with Cancelled.
+func ParseContext(ctx context.Context, data []byte, opts Options) (out *Output, err error) {
 	defer status.Recover(op, &err)
 	file := (*StatementFile)(nil)
 	ids := opts.IDs
@@ -67,7 +76,7 @@ func Parse(data []byte, opts Options) (out *Output, err error) {
 		ids = &IDs{ids.SectorID, ids.ProverID} // the caller's stays the caller's
 	}
 
-	p := &parser{reader: reader{data: data}, file: file, ids: ids, partial: opts.AllowPartial, brief: opts.StatementOnly}
+	p := &parser{reader: reader{data: data}, ctx: ctx, threads: max(1, opts.Threads), file: file, ids: ids, partial: opts.AllowPartial, brief: opts.StatementOnly}
 	f := p.envelope()
 	if f == nil && p.has(phase1Out) && !p.has(vanillaProofs) {
 		return p.unwrap()
@@ -114,11 +123,14 @@ var topMembers = &members{keys: []string{
 // order; then the values in the order in which they explain each other.
 type parser struct {
 	reader
+	ctx     context.Context
+	threads int            // at least 1
 	file    *StatementFile // nil without
 	ids     *IDs           // nil without
 	partial bool           // Options.AllowPartial
 	brief   bool           // Options.StatementOnly
 	values  [topKeys]span  // empty where the key is not there
+	inner   inner          // of the vanilla proofs
 	size    *uint64        // SectorSize of the wrapper that the document came in
 	number  *uint64        // SectorNum of it
 	prefix  string         // path of the document in its wrapper
@@ -130,8 +142,12 @@ func (p *parser) has(place int) bool { return p.values[place].end > 0 }
 // them ends at the same byte or fails.
 func (p *parser) envelope() *fault {
 	f := p.object(topMembers, func(place int) (f *fault) {
-		if place == vanillaProofs || place == phase1Out {
-			p.values[place], f = p.leap()
+		switch place {
+		case vanillaProofs:
+			p.values[place], f = p.leap(&p.inner)
+			return f
+		case phase1Out:
+			p.values[place], f = p.leap(nil)
 			return f
 		}
 		p.peek()
@@ -170,7 +186,7 @@ func (p *parser) fail(f *fault) error {
 
 // unwrap reads the document in a lotus-bench wrapper.
 func (p *parser) unwrap() (*Output, error) {
-	inner := &parser{file: p.file, ids: p.ids, partial: p.partial, brief: p.brief, prefix: topMembers.keys[phase1Out]}
+	inner := &parser{ctx: p.ctx, threads: p.threads, file: p.file, ids: p.ids, partial: p.partial, brief: p.brief, prefix: topMembers.keys[phase1Out]}
 	number := func(place int, limit uint64, dst **uint64) *fault {
 		if !p.has(place) {
 			return nil
@@ -266,15 +282,11 @@ func (p *parser) document() (*Output, error) {
 	}
 
 	layout := newLayout(s.Shape, s.Kind)
+	var err error // of the machine, not of the document
 	f := p.value(vanillaProofs, func() *fault {
 		read := func() (f *fault) {
-			d := decoder{reader: &p.reader, layout: layout, partial: p.partial}
-			if out.Partitions, f = d.readPartitions(); f != nil {
-				return f
-			}
-			var err error
-			if f, err = layout.consistent(out.Partitions, s); err != nil {
-				f = &fault{want: "a statement with challenges", got: err.Error(), offset: -1}
+			if out.Partitions, f, err = p.readPartitions(layout); f == nil && err == nil {
+				f, err = p.consistent(layout, out.Partitions, s)
 			}
 			return f
 		}
@@ -283,6 +295,9 @@ func (p *parser) document() (*Output, error) {
 		}
 		return p.variant(s.Registered.Tag, "registered_proof is "+s.Registered.Name, read)
 	})
+	if err != nil {
+		return nil, err
+	}
 	if f != nil {
 		return nil, p.fail(f)
 	}

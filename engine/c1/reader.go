@@ -494,67 +494,82 @@ func (r *reader) number() *fault {
 // span is a piece of a document.
 type span struct{ start, end int }
 
-// leap finds the end of the value at the cursor without checking it: whoever reads the value later must do
-// that, and must end at the same place. Brackets are counted over whole runs between strings by the
-// vectorised bytes.Count, which makes this a small part of the whole work.
-func (r *reader) leap() (span, *fault) {
-	c := r.peek()
-	start := r.pos
-	fail := func() (span, *fault) {
+// inner collects where the elements of an array that is leapt over end, or those of an object's members that are arrays: in
+// short, where partitions may end. What it has is a guess until somebody has read them.
+type inner struct {
+	ends  [maxInner]int
+	count int
+}
+
+// maxInner is more than any proof has partitions; of a document with more elements the rest is not kept.
+const maxInner = 128
+
+// leap finds the end of the value at the cursor without checking it: whoever reads the value later must do that, and must
+// end at the same place. list, unless it is nil, gets its inner elements.
+func (r *reader) leap(list *inner) (span, *fault) {
+	start, end := 0, 0
+	switch c := r.peek(); c {
+	case '"':
+		start, end = r.pos, stringEnd(r.data, r.pos)
+	case '{', '[':
+		start, end = r.pos, bracketEnd(r.data, r.pos, list)
+	default:
+		start = r.pos
+		f := r.skip(maxDepth)
+		return span{start, r.pos}, f
+	}
+	if end < 0 {
 		// The careful way finds the place of the damage.
-		r.pos = start
 		f := r.skip(maxDepth)
 		if f == nil {
 			f = r.unexpected("a value")
 		}
 		return span{}, f
 	}
-	switch c {
-	case '"':
-		end := stringEnd(r.data, start)
-		if end < 0 {
-			return fail()
+	r.pos = end
+	return span{start, end}, nil
+}
+
+// blockBytes is what passBlocks takes at a time.
+const blockBytes = 64
+
+// bracketEnd is the place after the object or array that starts at data[at], -1 if it has no end. Brackets are counted
+// whatever their kind.
+func bracketEnd(data []byte, at int, list *inner) int {
+	level := 1 // the depth that is left when an inner element ends
+	if data[at] == '{' {
+		level = 2
+	}
+	depth, quoted := 0, uint64(0)
+	for at < len(data) {
+		if blocks := (len(data) - at) / blockBytes; wideBlocks && depth > level && blocks > 0 {
+			var passed int
+			passed, depth, quoted = passBlocks(&data[at], blocks, depth, level, quoted)
+			at += passed * blockBytes
 		}
-		r.pos = end
-	case '{', '[':
-		depth, at := 0, start
-		for {
-			run := r.data[at:]
-			quoted := bytes.IndexByte(run, '"')
-			if quoted >= 0 {
-				run = run[:quoted]
-			}
-			opened := bytes.Count(run, []byte{'['}) + bytes.Count(run, []byte{'{'})
-			closed := bytes.Count(run, []byte{']'}) + bytes.Count(run, []byte{'}'})
-			if closed < depth {
-				depth += opened - closed
-			} else { // the value may end in this run
-				for i, c := range run {
-					switch c {
-					case '[', '{':
-						depth++
-					case ']', '}':
-						depth--
-						if depth == 0 {
-							r.pos = at + i + 1
-							return span{start, r.pos}, nil
-						}
-					}
+		for stop := min(at+blockBytes, len(data)); at < stop; at++ {
+			switch c := data[at]; {
+			case c == '"':
+				quoted = ^quoted
+			case quoted != 0:
+				if c == '\\' {
+					at++ // may be past stop
+				}
+			case c == '[' || c == '{':
+				depth++
+			case c == ']' || c == '}':
+				depth--
+				if depth == 0 {
+					return at + 1
+				}
+				if depth == level && list != nil && list.count < maxInner {
+					list.ends[list.count] = at + 1
+					list.count++
 				}
 			}
-			if quoted < 0 {
-				return fail()
-			}
-			if at = stringEnd(r.data, at+quoted); at < 0 {
-				return fail()
-			}
-		}
-	default:
-		if f := r.skip(maxDepth); f != nil {
-			return span{}, f
 		}
 	}
-	return span{start, r.pos}, nil
+	return -1
 }
 
 // stringEnd is the place after the string that starts at data[start], -1 if it has no end.

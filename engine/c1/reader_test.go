@@ -37,8 +37,21 @@ func compareSyntax(t *testing.T, data []byte) {
 	}
 	if want {
 		l := &reader{data: data}
-		if _, f := l.leap(); f != nil || l.end() != nil {
+		if _, f := l.leap(nil); f != nil || l.end() != nil {
 			t.Fatalf("%q: leap: %v", data, f.err("leap", "the document"))
+		}
+	}
+	// Whatever the document is: the same end and inner elements by blocks and byte by byte.
+	if p := (&reader{data: data}); p.peek() == '[' || p.peek() == '{' {
+		var ends [2]int
+		var lists [2]inner
+		for i, wide := range []bool{false, wideBlocks} {
+			wideBlocks, wide = wide, wideBlocks
+			ends[i] = bracketEnd(data, p.pos, &lists[i])
+			wideBlocks = wide
+		}
+		if ends[0] != ends[1] || lists[0] != lists[1] {
+			t.Fatalf("%q: ends at %d with %v, by blocks %d with %v", data, ends[0], lists[0], ends[1], lists[1])
 		}
 	}
 }
@@ -48,6 +61,29 @@ var syntaxSeeds = []string{
 	`{"a\"]}":"[{\\"}`, "[1,]", "[,1]", "{\"a\"}", "{\"a\":}", "{,}", "[1 2]", "01", "-", "1.", ".5", "1e", "+1", "nul", "truee", `"\ud800"`, `"\udc00\ud800"`,
 	`"\x"`, "\"\n\"", "\"\xff\"", "\xef\xbb\xbf1", "[", "{", `"`, `"\`, "]", "}", "", " ", "[[[]]]", "[]]", "[}", `{"a":1`, "[1", "1 1", "0x1", "NaN", "'a'", "[1]/**/", "\x00",
 	`"\uD83d\uDE00"`, `"\u12"`, `"` + "\x7f" + `"`,
+}
+
+// TestReader_Blocks: documents longer than the blocks that brackets are counted over, with strings, escapes and ends of
+// inner elements at all places of a block.
+func TestReader_Blocks(t *testing.T) {
+	for pad := range 70 {
+		space := strings.Repeat(" ", pad)
+		text := strings.Repeat("x", pad)
+		for _, data := range []string{
+			`[` + space + `[[[[1,"` + text + `"],[[2,"]"]]]],[[[["[",` + strings.Repeat(`[3,"{{"],`, 40) + space + `{"}":[4]}]]]]]`,
+			`{"a":` + space + `[{"b":[[["` + text + `\\\"]"]]]},["` + text + `\\",[[]],"\\\\"],[[[]]]` + strings.Repeat(`,[[[["\"",`+"\""+text+`"]]]]`, 20) + `]}`,
+			`{"a":[["` + text + strings.Repeat(`\"`, 80) + `"]]}`,
+			`[[[[` + strings.Repeat("[", pad) + strings.Repeat("]", pad) + `]],[]],` + strings.Repeat(`{"a":[1]},`, 200) + `7]`,
+			strings.Repeat("[", 100+pad) + strings.Repeat("]", 99+pad) + `,"` + text,
+			strings.Repeat(`[{"a":`, 40) + "\"" + text + `]]`,
+			strings.Repeat("[", pad+1) + strings.Repeat("1,2,[3],", 100) + strings.Repeat(`{"`+text+`":[]},`, 200) + strings.Repeat("]", pad+4),
+		} {
+			compareSyntax(t, []byte(data))
+			for _, cut := range []int{1, 2, 3, 63, 64, 65} {
+				compareSyntax(t, []byte(data[:max(0, len(data)-cut)]))
+			}
+		}
+	}
 }
 
 func TestReader_Syntax(t *testing.T) {
@@ -84,15 +120,19 @@ func slow(data []byte) (porep.Hash, bool) {
 // compareHash compares hash with the independent decoder.
 func compareHash(t *testing.T, data []byte) {
 	t.Helper()
-	var got porep.Hash
-	r := &reader{data: data}
-	f := r.hash(&got)
-	if f == nil {
-		f = r.end()
-	}
 	want, ok := slow(data)
-	if ok != (f == nil) || ok && got != want {
-		t.Fatalf("%q: want %x, %v; got %x, %v", data, want, ok, got, f.err("hash", "it"))
+	for _, wide := range []bool{false, wideHashes} {
+		wideHashes, wide = wide, wideHashes
+		var got porep.Hash
+		r := &reader{data: data}
+		f := r.hash(&got)
+		if f == nil {
+			f = r.end()
+		}
+		wideHashes = wide
+		if ok != (f == nil) || ok && got != want {
+			t.Fatalf("%q: want %x, %v; got %x, %v", data, want, ok, got, f.err("hash", "it"))
+		}
 	}
 }
 
@@ -107,9 +147,13 @@ func TestReader_Hash(t *testing.T) {
 		pad := bytes.Repeat([]byte(" "), 200) // room for the fast way
 		compareHash(t, append(text, pad...))
 		compareHash(t, text)
-		var got porep.Hash
-		if n := readHash(&got, append(text, pad...)); n != len(text) || got != h {
-			t.Fatalf("the fast way does not take %s", text)
+		for _, wide := range []bool{false, wideHashes} {
+			wideHashes, wide = wide, wideHashes
+			var got porep.Hash
+			n := readHash(&got, append(text, pad...))
+			if wideHashes = wide; n != len(text) || got != h {
+				t.Fatalf("the fast way does not take %s", text)
+			}
 		}
 		// One byte changed, taken away or put in: digits, delimiters, anything.
 		at := random.IntN(len(text))

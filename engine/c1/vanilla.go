@@ -79,14 +79,18 @@ type slab struct {
 	labels   []porep.LabelingProof
 }
 
+// slabHashes is how many hashes a partition's slab holds.
+func (l *layout) slabHashes() int {
+	columns := 1 + porep.Degree
+	return l.challenges * (l.dataTree.hashes() + l.replicaTree.hashes() + columns*(l.replicaTree.hashes()+l.shape.Layers) +
+		(l.shape.Layers+1)*porep.LabelParents)
+}
+
 // newSlab has exactly the room that a partition needs.
 func (l *layout) newSlab() *slab {
-	columns := 1 + porep.Degree
-	hashes := l.dataTree.hashes() + l.replicaTree.hashes() + columns*(l.replicaTree.hashes()+l.shape.Layers) +
-		(l.shape.Layers+1)*porep.LabelParents
-	elements := l.dataTree.elements() + (1+columns)*l.replicaTree.elements()
+	elements := l.dataTree.elements() + (2+porep.Degree)*l.replicaTree.elements()
 	return &slab{
-		hashes:   make([]porep.Hash, l.challenges*hashes),
+		hashes:   make([]porep.Hash, l.slabHashes()),
 		elements: make([]porep.PathElement, l.challenges*elements),
 		columns:  make([]porep.ColumnProof, l.challenges*(porep.Degree)),
 		labels:   make([]porep.LabelingProof, l.challenges*l.shape.Layers),
@@ -117,32 +121,21 @@ var (
 	}
 )
 
-// decoder reads vanilla proofs of one layout.
+// decoder reads vanilla proofs of one layout, one partition at a time.
 type decoder struct {
 	*reader
 	*layout
-	partial bool // fewer partitions than the layout has are fine
-	slab    *slab
+	slab *slab
 }
 
-// readPartitions takes the array of partitions.
-func (d *decoder) readPartitions() ([][]porep.Challenge, *fault) {
-	out := make([][]porep.Challenge, d.partitions)
-	least, count := d.partitions, 0
-	if d.partial {
-		least = 1
+// partition takes the array of a partition's challenges.
+func (d *decoder) partition() (challenges []porep.Challenge, f *fault) {
+	if d.peek() == '[' {
+		d.slab = d.newSlab()
+		challenges = make([]porep.Challenge, d.challenges)
 	}
-	f := d.arrayBetween(least, d.partitions, "partitions", func(k int) *fault {
-		count = k + 1
-		if d.peek() == '[' {
-			d.slab = d.newSlab()
-			out[k] = make([]porep.Challenge, d.challenges)
-		}
-		return d.array(d.challenges, "challenges", func(i int) *fault {
-			return d.challenge(&out[k][i])
-		})
-	})
-	return out[:count], f
+	f = d.array(d.challenges, "challenges", func(i int) *fault { return d.challenge(&challenges[i]) })
+	return challenges, f
 }
 
 func (d *decoder) challenge(c *porep.Challenge) *fault {

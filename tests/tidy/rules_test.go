@@ -55,7 +55,7 @@ var rooms = []room{
 	// sched knows no mathematics.
 	{dir: "engine/sched", may: []string{"engine/host", "engine/status"}, libraries: []string{xsync}},
 	{dir: "engine/sched/simulate", may: []string{"=engine/sched", "engine/host", "engine/status"}},
-	{dir: "engine/c1", may: []string{"=engine/circuit/porep", "engine/host", "engine/status"}, libraries: []string{gnark, json, xsync}},
+	{dir: "engine/c1", may: []string{"=engine/circuit/porep", "engine/host", "engine/status"}, libraries: []string{gnark, json, xsync, xsys}},
 	{dir: "engine/params", may: []string{"engine/circuit", "engine/groth16", "engine/lanes", "engine/host", "engine/status"}, libraries: []string{gnark, json, xsys, xsync, xcrypt}},
 	// A backend knows no Filecoin, and backends do not know each other.
 	{dir: "engine/cpu", may: []string{"=engine/circuit", "engine/groth16", "engine/lanes", "engine/host", "engine/status"}, libraries: []string{gnark, xsys, xsync, cpuid}},

@@ -57,6 +57,11 @@ if [ "${1-}" = --binary ]; then
     strip -o "$2" "$built"
     exit
 fi
+if cargo fmt --version >/dev/null 2>&1; then
+    for crates in "$bindings" "$bindings/supraseal-c2-cuzk"; do
+        (cd "$crates" && cargo fmt --all --check)
+    done
+fi
 step "raw and safe crates, supraseal-c2" cargo test --locked --manifest-path "$bindings/Cargo.toml"
 step "supraseal-c2 for cuzk" cargo test --locked --manifest-path "$bindings/supraseal-c2-cuzk/Cargo.toml"
 step "docs/replace-supraseal.md" "$root/tests/rust/recipe.sh"

@@ -7,7 +7,10 @@ use std::ptr::null;
 
 use sealc2_sys as sys;
 
-use crate::{call, on_progress, pointer_to, randomness, text_c, text_of, Engine, Error, Flow, Job, ParamSource, Progress, Proof, Result, Watch, PROOF_BYTES};
+use crate::{
+    call, on_progress, pointer_to, randomness, text_c, text_of, Engine, Error, Flow, Job, ParamSource, Progress, Proof, Result, Watch,
+    PROOF_BYTES,
+};
 
 /// An element of the scalar field in Montgomery form: 64-bit limbs, the lowest first.
 pub type Fr = [u64; 4];
@@ -149,8 +152,8 @@ pub struct Circuit {
 }
 
 impl Engine {
-    /// Proves circuits whose values were made elsewhere, all of one shape. Every row is checked ([`crate::Kind::Unsatisfied`] names it), and
-    /// every proof is verified with the key at the head of the parameter file and the given inputs.
+    /// Proves circuits whose values were made elsewhere, all of one shape. Every row is checked ([`crate::Kind::Unsatisfied`] names it),
+    /// and every proof is verified with the key at the head of the parameter file and the given inputs.
     pub fn prove_assignments(&self, params: &Path, assignments: &[Assignment<'_>], options: AssignmentOptions<'_>) -> Result<Proof> {
         let path = std::ffi::CString::new(params.as_os_str().as_bytes())
             .map_err(|_| Error::caller(format!("{}: a NUL in the path", params.display())))?;
@@ -173,9 +176,8 @@ impl Engine {
         let mut proof = vec![0; circuits.len() * PROOF_BYTES];
         let mut len = 0;
         // SAFETY: all that the request points to outlives the call, and the callback does not outlive it.
-        let result = call(|err| unsafe {
-            (self.library.prove_assignments)(self.handle, &request, proof.as_mut_ptr(), proof.len(), &mut len, err)
-        });
+        let result =
+            call(|err| unsafe { (self.library.prove_assignments)(self.handle, &request, proof.as_mut_ptr(), proof.len(), &mut len, err) });
         if let Some(panic) = watch.panic.take() {
             resume_unwind(panic);
         }
@@ -200,7 +202,9 @@ impl Engine {
         let mut inputs: Vec<[u8; 32]> = vec![[0; 32]; 512];
         loop {
             // SAFETY: all that the request points to outlives the call; room for as many bytes as are said.
-            call(|err| unsafe { (self.library.read_c1)(self.handle, &request, &mut info, inputs.as_mut_ptr().cast(), inputs.len() * 32, err) })?;
+            call(|err| unsafe {
+                (self.library.read_c1)(self.handle, &request, &mut info, inputs.as_mut_ptr().cast(), inputs.len() * 32, err)
+            })?;
             let need = info.partitions as usize * info.inputs as usize;
             if need <= inputs.len() {
                 inputs.truncate(need);

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use sealc2_sys as sys;
 
-use crate::{call, randomness, request_of, text_c, text_of, Engine, Error, Job, JobHandle, Kind, ParamSource, Proof, Result, Sector, PROOF_BYTES};
+use crate::{
+    call, randomness, request_of, text_c, text_of, Engine, Error, Job, JobHandle, Kind, ParamSource, Proof, Result, Sector, PROOF_BYTES,
+};
 
 /// How urgent a submitted job is: one of a higher class goes before those of lower ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,9 +136,8 @@ impl Submitted {
         let mut len = 0;
         loop {
             // SAFETY: room for as many bytes as are said.
-            let result = call(|err| unsafe {
-                (self.0.library.wait)(self.0.handle, milliseconds, proof.as_mut_ptr(), proof.len(), &mut len, err)
-            });
+            let result =
+                call(|err| unsafe { (self.0.library.wait)(self.0.handle, milliseconds, proof.as_mut_ptr(), proof.len(), &mut len, err) });
             if result.is_err() && len > proof.len() {
                 proof.resize(len, 0);
                 continue;

@@ -265,8 +265,7 @@ impl ParamSource {
 
     fn folder_c(&self) -> Result<Option<CString>> {
         let text = |folder: &PathBuf| {
-            CString::new(folder.as_os_str().as_bytes())
-                .map_err(|_| Error::caller(format!("{}: a NUL in the path", folder.display())))
+            CString::new(folder.as_os_str().as_bytes()).map_err(|_| Error::caller(format!("{}: a NUL in the path", folder.display())))
         };
         self.folder.as_ref().map(text).transpose()
     }

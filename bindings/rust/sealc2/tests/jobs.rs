@@ -71,7 +71,10 @@ fn a_submitted_job_fails_and_is_refused_by_value() {
     assert!(metrics.contains("\nsealc2_proofs_total{result=\"failed\",class=\"snap-deals\"} 1\n"), "{metrics}");
     let lines = engine.timeline(TimelineFormat::Json).unwrap();
     let stages: Vec<Value> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    assert_eq!((stages.len(), &stages[1]["stage"], &stages[1]["failed"], &stages[1]["job"]), (2, &"params".into(), &true.into(), &"é 1".into()));
+    assert_eq!(
+        (stages.len(), &stages[1]["stage"], &stages[1]["failed"], &stages[1]["job"]),
+        (2, &"params".into(), &true.into(), &"é 1".into())
+    );
     let trace: Value = serde_json::from_str(&engine.timeline(TimelineFormat::Chrome).unwrap()).unwrap();
     assert!(trace["traceEvents"].as_array().unwrap().len() > 2);
     assert_eq!(engine.timeline(TimelineFormat::Text).unwrap(), "");
@@ -103,7 +106,8 @@ fn submitted_proofs_are_the_references() {
     engine.preload("2KiB", &params(), None).unwrap();
     let dropped = engine.submit(&sector, &params(), SubmitOptions { id: "dropped", ..Default::default() }).unwrap();
     let (r, s) = ([array(&reference["r"][0])], [array(&reference["s"][0])]);
-    let options = SubmitOptions { id: "a", class: Class::WinningPoSt, randomness: Some((&r, &s)), room: Duration::MAX, ..Default::default() };
+    let options =
+        SubmitOptions { id: "a", class: Class::WinningPoSt, randomness: Some((&r, &s)), room: Duration::MAX, ..Default::default() };
     let job = engine.submit(&sector, &params(), options).unwrap();
     let again = engine.submit(&sector, &params(), options).unwrap();
     let other = SubmitOptions { randomness: None, ..options };
@@ -116,7 +120,10 @@ fn submitted_proofs_are_the_references() {
     assert_eq!(proof.bytes(), bytes(&reference["proofs"][0]));
     assert_eq!(waiter.join().unwrap().unwrap(), proof);
     let p = job.progress().unwrap();
-    assert_eq!((p.state, p.delivered, p.partitions, p.stage.as_str(), p.partition, p.failure), (State::Done, 1, 1, "verify", Some(0), None));
+    assert_eq!(
+        (p.state, p.delivered, p.partitions, p.stage.as_str(), p.partition, p.failure),
+        (State::Done, 1, 1, "verify", Some(0), None)
+    );
     assert!(engine.timeline(TimelineFormat::Text).unwrap().contains(",GPU_END,a,worker=0,partition=0,gpu_ms="));
     let late = SubmitOptions { deadline: Some(Duration::from_millis(1)), ..Default::default() };
     let e = engine.submit(&sector, &params(), late).unwrap().wait(None).unwrap_err();
@@ -206,7 +213,9 @@ fn a_c1_tells_what_it_claims() {
     let (engine, data, statement) = (cpu(), c1(), json("c1/porep-2k-a/statement.json"));
     let c1 = engine.read_c1(&data, None, Some((1, prover_id(1000)))).unwrap();
     assert_eq!((c1.shape.as_str(), c1.registered_proof, c1.challenges, c1.inputs.len()), ("2KiB", Some(5), 2, 1));
-    for (name, value) in [("replica_id", c1.replica_id), ("comm_r", c1.comm_r), ("comm_d", c1.comm_d), ("ticket", c1.ticket), ("seed", c1.seed)] {
+    for (name, value) in
+        [("replica_id", c1.replica_id), ("comm_r", c1.comm_r), ("comm_d", c1.comm_d), ("ticket", c1.ticket), ("seed", c1.seed)]
+    {
         assert_eq!(value, array(&statement[name]), "{name}");
     }
     let witness = json("c1/porep-2k-a/witness.json");

@@ -168,16 +168,7 @@ pub fn start_groth16_proof<S, D>(
     // point to is the caller's word, as with the original.
     let result = unsafe {
         let start: Start = entry(loaded(), c"sealc2_s2_start");
-        start(
-            provers.as_ptr().cast(),
-            num_circuits,
-            r_s.as_ptr().cast(),
-            s_s.as_ptr().cast(),
-            srs.raw(),
-            gpu_index,
-            gpu_mtx,
-            &mut work,
-        )
+        start(provers.as_ptr().cast(), num_circuits, r_s.as_ptr().cast(), s_s.as_ptr().cast(), srs.raw(), gpu_index, gpu_mtx, &mut work)
     };
     if let Err(e) = result.check() {
         panic!("{}", e);

@@ -104,16 +104,8 @@ pub(crate) struct Library {
     srs_drop: unsafe extern "C" fn(*mut RawSrs),
     srs_clone: unsafe extern "C" fn(*const RawSrs) -> RawSrs,
     #[allow(clippy::type_complexity)]
-    prove: unsafe extern "C" fn(
-        *const c_void,
-        usize,
-        *const c_void,
-        *const c_void,
-        *mut c_void,
-        *const RawSrs,
-        i32,
-        *mut c_void,
-    ) -> RawError,
+    prove:
+        unsafe extern "C" fn(*const c_void, usize, *const c_void, *const c_void, *mut c_void, *const RawSrs, i32, *mut c_void) -> RawError,
     handle: *mut c_void,
 }
 
@@ -139,15 +131,11 @@ impl Library {
             Some(path) => (path.as_os_str(), "SEALC2_LIB"),
             None => (OsStr::new("libsealc2.so"), "the loader's paths, since SEALC2_LIB is not set"),
         };
-        let c_path = CString::new(path.as_bytes())
-            .map_err(|_| Error::new(EINVAL, "SEALC2_LIB: a NUL in the path".into()))?;
+        let c_path = CString::new(path.as_bytes()).map_err(|_| Error::new(EINVAL, "SEALC2_LIB: a NUL in the path".into()))?;
         // SAFETY: a NUL-terminated path; libsealc2's constructors are made to be loaded at any time.
         let handle = unsafe { dlopen(c_path.as_ptr(), RTLD_NOW) };
         if handle.is_null() {
-            return Err(Error::new(
-                ELIBACC,
-                format!("sealc2: cannot load {} ({}): {}", path.to_string_lossy(), origin, last_dl_error()),
-            ));
+            return Err(Error::new(ELIBACC, format!("sealc2: cannot load {} ({}): {}", path.to_string_lossy(), origin, last_dl_error())));
         }
         // SAFETY: the names have these types in sealc2_s2.h.
         unsafe {
@@ -366,13 +354,7 @@ pub(crate) fn prove_on<S, PR>(
 ///
 /// # Panics
 /// With the error's text, and if the slices differ in length, `S` has not 32 bytes or `PR` not 384.
-pub fn generate_groth16_proofs<S, PR>(
-    provers: &[Assignment<S>],
-    r_s: &[S],
-    s_s: &[S],
-    proofs: &mut [PR],
-    srs: &SRS,
-) {
+pub fn generate_groth16_proofs<S, PR>(provers: &[Assignment<S>], r_s: &[S], s_s: &[S], proofs: &mut [PR], srs: &SRS) {
     prove_on(provers, r_s, s_s, proofs, srs, -1, std::ptr::null_mut())
 }
 
@@ -400,11 +382,9 @@ pub(crate) fn shared_density<S, D>(
     for (name, list) in [("a", a), ("b", b), ("c", c), ("inputs", inputs), ("aux", aux)] {
         assert_eq!(list.len(), num_circuits, "{}: one pointer a circuit", name);
     }
-    for (name, words, bits) in [
-        ("a_aux", a_aux_density, aux_size),
-        ("b_inp", b_inp_density, inputs_size),
-        ("b_aux", b_aux_density, aux_size),
-    ] {
+    for (name, words, bits) in
+        [("a_aux", a_aux_density, aux_size), ("b_inp", b_inp_density, inputs_size), ("b_aux", b_aux_density, aux_size)]
+    {
         assert!(words.len() >= bits.div_ceil(64), "{}: {} density words for {} bits", name, words.len(), bits);
     }
     let circuit = |i: usize| Assignment {

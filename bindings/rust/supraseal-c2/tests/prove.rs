@@ -105,9 +105,7 @@ fn contradictory_shapes_are_refused() {
         let mut assignment = circuit.assignment();
         change(&mut assignment);
         let mut proofs = blank(1);
-        let text = panic_text(|| {
-            generate_groth16_proofs(&[assignment], &[Scalar::ZERO], &[Scalar::ZERO], &mut proofs, &srs)
-        });
+        let text = panic_text(|| generate_groth16_proofs(&[assignment], &[Scalar::ZERO], &[Scalar::ZERO], &mut proofs, &srs));
         assert!(!text.is_empty() && is_blank(&proofs[0]), "{}: {}", what, text);
     };
     refuse("one aux less", &|a| a.aux_assignment_size -= 1);

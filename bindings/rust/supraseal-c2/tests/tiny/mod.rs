@@ -100,9 +100,7 @@ pub fn folder(name: &str) -> PathBuf {
 
 impl Circuit {
     pub fn load(name: &str) -> Circuit {
-        let json = |file: &str| -> Value {
-            serde_json::from_slice(&std::fs::read(folder(name).join(file)).unwrap()).unwrap()
-        };
+        let json = |file: &str| -> Value { serde_json::from_slice(&std::fs::read(folder(name).join(file)).unwrap()).unwrap() };
         let (w, p) = (json("witness.json"), json("proof.json"));
         let scalars = |v: &Value| v.as_array().unwrap().iter().map(scalar).collect::<Vec<_>>();
         let bits = |v: &Value| Bits::new(v.as_str().unwrap());

@@ -222,6 +222,7 @@ func (b *batch) smaller(k int, run func(context.Context) error) func(context.Con
 		if !ok || b.shrink(b.first+max(k, 0)) > shrinkLimit || !device.Shrink(ctx, err) {
 			return err
 		}
+		b.resize(b.device)
 		b.reading.Lock()
 		b.lacking = err
 		b.reading.Unlock()

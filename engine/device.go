@@ -25,7 +25,6 @@ type device struct {
 	name    string
 	backend groth16.Backend
 	close   io.Closer   // nil where there is nothing to close
-	bytes   int64       // of its memory that proofs may take
 	why     string      // why this device and no other
 	level   string      // of the log line that says so
 	memory  int         // its number in the budget
@@ -33,6 +32,33 @@ type device struct {
 	api     *driver.API // of a GPU; nil of the CPU
 	bus     string      // where NVML finds it; empty of the CPU
 	urgent  *device     // a part of the same device for urgent proofs, with streams that go first; nil where none is kept
+
+	sizing sync.Mutex
+	bytes  int64 // of its memory that proofs may take, as the budget has it
+}
+
+// resizable is a backend whose memory becomes less where other programs take of it, and more again.
+type resizable interface{ MemoryBytes() int64 }
+
+// resize tells the budget how much of a device's memory proofs may take now.
+func (e *Engine) resize(d *device) {
+	now, ok := d.backend.(resizable)
+	if !ok {
+		return
+	}
+	d.sizing.Lock()
+	defer d.sizing.Unlock()
+	if bytes := now.MemoryBytes(); bytes != d.bytes {
+		e.budget.Resize(d.memory, bytes-d.bytes)
+		d.bytes = bytes
+	}
+}
+
+// memoryBytes is what proofs may take.
+func (d *device) memoryBytes() int64 {
+	d.sizing.Lock()
+	defer d.sizing.Unlock()
+	return d.bytes
 }
 
 func (d *device) Name() string { return d.name }

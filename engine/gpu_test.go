@@ -340,3 +340,70 @@ func TestProveProgram_OthersTakeMemory(t *testing.T) {
 	}
 	right("memory again", 1, false)
 }
+
+// Goal: where other programs have taken a device's memory, jobs are admitted for what is left: the second one waits for the first and does not fail for what both were
+// granted; and all is granted again once the memory has come back. Method: two circuits, each of which takes more than half of what is left; the first job stands
+// still at its end.
+func TestProveProgram_OthersTakeMemoryOfTwo(t *testing.T) {
+	from, double := idleGPUs(t, 8<<30)
+	first, second := loadTiny(t, "tiny-16"), loadTiny(t, "tiny-64")
+	var log logBook
+	e := open(t, Config{Device: "cuda", gpus: from, Log: log.add}, nil)
+	giveSums(t, e, first, second)
+	backend := e.devices[0].backend.(*summed)
+	backend.late = true
+	before := e.budget.Usage().Ceiling
+	const whole, left = 8 << 30, 17 << 20
+	double.Hog(0, whole-left)
+	if _, err := e.ProveProgram(t.Context(), first.request(1)); err != nil {
+		t.Fatal(err)
+	}
+	if now := e.budget.Usage().Ceiling; now.DeviceBytes > left || now.DeviceBytes != backend.MemoryBytes() || now.Memory[0] != now.DeviceBytes || now.HostBytes != before.HostBytes {
+		t.Errorf("%d bytes of the device in the budget, of %d", now.DeviceBytes, backend.MemoryBytes())
+	}
+	log.mu.Lock()
+	log.lines = nil
+	log.mu.Unlock()
+	at, on := make(chan struct{}), make(chan struct{})
+	errs := make(chan error, 2)
+	prove := func(c *tinyCase, at, on chan struct{}) {
+		var err error
+		defer func() { errs <- err }()
+		defer status.Recover("test", &err)
+		request := c.request(1)
+		request.Partition = func(int, [192]byte) {
+			close(at)
+			<-on
+		}
+		var result *ProveResult
+		if result, err = e.ProveProgram(t.Context(), request); err == nil && !bytes.Equal(result.Proof, c.proof) {
+			err = errors.New("another proof")
+		}
+	}
+	go prove(first, at, on)
+	<-at
+	later := make(chan struct{})
+	go prove(second, later, on)
+	for end := time.Now().Add(10 * time.Second); e.budget.Usage().Waiting == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Error("the second job does not wait")
+			break
+		}
+	}
+	close(on)
+	for range 2 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if log.has("trying again") {
+		t.Errorf("log %q", log.lines)
+	}
+	double.Hog(0, left-whole)
+	if err := e.IdleRelease(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if now := e.budget.Usage(); now.Ceiling != before || now.Used.DeviceBytes != 0 {
+		t.Errorf("once there is memory again: %d bytes of %d, %d used", now.Ceiling.DeviceBytes, before.DeviceBytes, now.Used.DeviceBytes)
+	}
+}

@@ -212,6 +212,7 @@ func (p *proof) planOn(devices []*device) (plan sched.Plan, err error) {
 	plan.Partitions = w.partitions
 	checks := false
 	for _, d := range devices {
+		p.resize(d) // what the plan is for
 		one, err := w.values.plan(d.backend, w.partitions)
 		if err != nil {
 			return sched.Plan{}, err
@@ -249,7 +250,7 @@ func (p *proof) ahead(d *device, plan *groth16.Plan) int {
 	if p.config.DeviceWorkers <= ahead || plan.DeviceBytes == 0 {
 		return ahead
 	}
-	room := d.bytes
+	room := d.memoryBytes()
 	for _, s := range plan.Shared {
 		room -= s.Needs.DeviceBytes
 	}

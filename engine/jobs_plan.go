@@ -188,7 +188,11 @@ func (e *Engine) IdleRelease(ctx context.Context) (err error) {
 
 // releaseDevices gives back the devices' memory, but for what proofs use.
 func (e *Engine) releaseDevices(ctx context.Context) error {
-	return eachResident(e.allDevices(), func(r groth16.Resident) error { return r.Release(ctx) })
+	err := eachResident(e.allDevices(), func(r groth16.Resident) error { return r.Release(ctx) })
+	for _, d := range e.allDevices() {
+		e.resize(d)
+	}
+	return err
 }
 
 // allDevices are the devices, and the parts of them that are kept for urgent proofs.

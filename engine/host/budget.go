@@ -18,6 +18,7 @@ import (
 type Budget struct {
 	mu      sync.Mutex
 	ceiling Needs
+	lowered int // how often the ceiling has become lower
 	used    Needs
 	peak    Needs
 	growing []*waiter // reservations that want more, in the order of their priority; served before newcomers
@@ -28,7 +29,8 @@ type Budget struct {
 }
 
 // ErrGiveBack is what Grow fails with where reservations that wait for each other would wait for ever: this one, the last
-// in order of those that hold something, is to be released, and may ask for all once more.
+// in order of those that hold something, is to be released, and may ask for all once more. Also where what is asked for was planned before the ceiling
+// became too low for it.
 var ErrGiveBack = errors.New("what is held is needed by one that goes first")
 
 // Shared is what several holders have together: it counts once for as long as one of them has it. All ask for the same
@@ -47,6 +49,7 @@ type holding struct {
 	needs   Needs
 	holders int
 	free    func()
+	kept    bool // out of the budget, for good
 }
 
 // waiter is a request of a reservation that did not fit yet. granted is closed once it does, or once it never will.
@@ -67,6 +70,7 @@ type Reservation struct {
 	shared   []Shared
 	over     bool
 	parts    int // grants of something; under the budget's mutex
+	lowered  int // the budget's, when it was opened
 }
 
 // Usage is a budget's state at one moment.
@@ -90,7 +94,10 @@ func (b *Budget) Fits(op string, needs Needs) error {
 	refuse := func(what, want, have string) error {
 		return status.New(status.NoMemory, op, what, "at most "+have+" (the budget)", want)
 	}
-	switch c := b.ceiling; {
+	b.mu.Lock()
+	c := b.ceiling
+	b.mu.Unlock()
+	switch {
 	case needs.HostBytes > c.HostBytes:
 		return refuse("host memory", sizeText(needs.HostBytes), sizeText(c.HostBytes))
 	case needs.DeviceBytes > c.DeviceBytes:
@@ -98,10 +105,79 @@ func (b *Budget) Fits(op string, needs Needs) error {
 	case needs.Threads > c.Threads:
 		return refuse("threads", fmt.Sprint(needs.Threads), fmt.Sprint(c.Threads))
 	}
-	if i := needs.crowded(b.ceiling); i >= 0 {
-		return refuse("memory of one device", sizeText(needs.Memory[i]), sizeText(b.ceiling.Memory[i]))
+	if i := needs.crowded(c); i >= 0 {
+		return refuse("memory of one device", sizeText(needs.Memory[i]), sizeText(c.Memory[i]))
 	}
 	return nil
+}
+
+// Resize adds to the ceiling of a device's memory, or takes from it what others have now. What was granted stays so; who waits for more than can
+// ever fit now gives back (ErrGiveBack).
+func (b *Budget) Resize(device int, bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lower(deviceNeeds(device, -bytes))
+}
+
+// Keep takes what is shared out of the budget for good: the ceiling is lower by it, and who asks for it gets it for nothing. Once for a key.
+func (b *Budget) Keep(s Shared) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.shared[s.Key]
+	switch {
+	case h == nil:
+		h = &holding{}
+		b.shared[s.Key] = h
+	case h.kept:
+		return
+	}
+	b.used = b.used.minus(h.needs)
+	h.needs, h.kept = Needs{}, true
+	b.lower(s.Needs)
+}
+
+// deviceNeeds are bytes of a device's memory.
+func deviceNeeds(device int, bytes int64) (n Needs) {
+	n.DeviceBytes, n.Memory[device] = bytes, bytes
+	return n
+}
+
+// lower takes from the ceiling; the caller holds mu.
+func (b *Budget) lower(by Needs) {
+	before := b.ceiling
+	b.ceiling = b.ceiling.minus(by)
+	if !before.within(b.ceiling) {
+		b.lowered++
+		b.growing = slices.DeleteFunc(b.growing, b.tooMuch)
+		for e := b.waiting.Front(); e != nil; {
+			here := e
+			e = e.Next()
+			if b.tooMuch(here.Value.(*waiter)) {
+				b.waiting.Remove(here)
+			}
+		}
+	}
+	b.serve()
+}
+
+// tooMuch says whether a request never fits, and lets it give back; the caller holds mu.
+func (b *Budget) tooMuch(w *waiter) bool {
+	if b.whole(b.whole(w.from.needs.Plus(w.needs), w.from.shared), w.shared).within(b.ceiling) {
+		return false
+	}
+	w.giveBack = true
+	close(w.granted)
+	return true
+}
+
+// whole adds to needs what is shared and not kept; the caller holds mu.
+func (b *Budget) whole(needs Needs, shared []Shared) Needs {
+	for _, s := range shared {
+		if h := b.shared[s.Key]; h == nil || !h.kept {
+			needs = needs.Plus(s.Needs)
+		}
+	}
+	return needs
 }
 
 // sizeText gives a size exactly and for people.
@@ -115,15 +191,20 @@ func (b *Budget) Reserve(ctx context.Context, needs Needs) (*Reservation, error)
 	if err := b.Fits(op, needs); err != nil {
 		return nil, err
 	}
-	r := &Reservation{budget: b, needs: needs}
+	r := &Reservation{budget: b}
 	if err := b.acquire(ctx, op, false, &waiter{from: r, needs: needs}); err != nil {
 		return nil, err
 	}
+	r.needs = needs
 	return r, nil
 }
 
 // Open makes a reservation that holds nothing yet and never waits for that.
-func (b *Budget) Open(p Priority) *Reservation { return &Reservation{budget: b, priority: p} }
+func (b *Budget) Open(p Priority) *Reservation {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return &Reservation{budget: b, priority: p, lowered: b.lowered}
+}
 
 // Grow adds more to the reservation, waiting like Reserve but before all newcomers, and of several that grow in the order of
 // their priority: none is granted anything while one before it waits. Where all that hold something wait here, and the first
@@ -136,11 +217,10 @@ func (r *Reservation) Grow(ctx context.Context, more Needs, shared ...Shared) er
 	if r.over {
 		return status.New(status.Internal, op, "reservation", "one that is held", "one that was released")
 	}
-	all := r.needs.Plus(more)
-	for _, s := range append(r.shared, shared...) {
-		all = all.Plus(s.Needs)
-	}
-	if err := r.budget.Fits(op, all); err != nil {
+	if err := r.budget.Fits(op, r.whole(more, shared)); err != nil {
+		if r.outdated() {
+			return status.Wrap(status.NoMemory, op, err.Error(), ErrGiveBack)
+		}
 		return err
 	}
 	if err := r.budget.acquire(ctx, op, true, &waiter{from: r, needs: more, shared: shared}); err != nil {
@@ -149,6 +229,21 @@ func (r *Reservation) Grow(ctx context.Context, more Needs, shared ...Shared) er
 	r.needs = r.needs.Plus(more)
 	r.shared = append(r.shared, shared...)
 	return nil
+}
+
+// whole is what the reservation would hold with more.
+func (r *Reservation) whole(more Needs, shared []Shared) Needs {
+	b := r.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.whole(b.whole(r.needs.Plus(more), r.shared), shared)
+}
+
+// outdated says whether the ceiling has become lower since the reservation was opened.
+func (r *Reservation) outdated() bool {
+	r.budget.mu.Lock()
+	defer r.budget.mu.Unlock()
+	return r.lowered != r.budget.lowered
 }
 
 // acquire takes what w wants, waiting in queue where it does not fit.
@@ -196,6 +291,9 @@ func (b *Budget) enqueue(grows bool, w *waiter) bool {
 		return true
 	}
 	w.granted = make(chan struct{})
+	if b.tooMuch(w) { // since its caller looked
+		return false
+	}
 	if grows {
 		b.growing = slices.Insert(b.growing, at, w)
 		b.unlock()
@@ -327,7 +425,7 @@ func (b *Budget) unbook(needs Needs, shared []Shared) {
 	b.used = b.used.minus(needs)
 	for _, s := range shared {
 		h := b.shared[s.Key]
-		if h.holders--; h.holders == 0 && h.free == nil {
+		if h.holders--; h.holders == 0 && h.free == nil && !h.kept {
 			b.used = b.used.minus(h.needs)
 			delete(b.shared, s.Key)
 		}

@@ -325,3 +325,96 @@ func TestBudget_Idle(t *testing.T) {
 		used(6)
 	}
 }
+
+// deviceBudget has some memory of one device.
+func deviceBudget(bytes int64) *Budget { return NewBudget(deviceNeeds(1, bytes)) }
+
+// Goal: memory that others have taken from a device is granted to nobody, until it comes back; and nobody waits for what can never fit: whoever planned with more is told to
+// plan anew, once. Method: a ceiling that is lowered while one reservation holds much, a second one waits for what still fits and a third for what does not.
+func TestBudget_Resize(t *testing.T) {
+	b := deviceBudget(100)
+	ctx := context.Background()
+	grow := func(r *Reservation, bytes int64, shared ...Shared) chan error {
+		waiting := b.Usage().Waiting
+		done := make(chan error, 1)
+		go func() { done <- r.Grow(ctx, deviceNeeds(1, bytes), shared...) }()
+		until(t, "request granted or queued", func() bool { return b.Usage().Waiting > waiting || len(done) > 0 })
+		return done
+	}
+	first, second, third := b.Open(Priority{}), b.Open(Priority{}), b.Open(Priority{})
+	if err := <-grow(first, 60); err != nil {
+		t.Fatal(err)
+	}
+	fits, not := grow(second, 50), grow(third, 60, Shared{Key: "workspace", Needs: deviceNeeds(1, 20)})
+	b.Resize(1, -30)
+	if err := <-not; !errors.Is(err, ErrGiveBack) {
+		t.Errorf("80 of 70: %v", err)
+	}
+	third.Release()
+	if u := b.Usage(); u.Waiting != 1 || u.Ceiling != deviceNeeds(1, 70) || u.Used != deviceNeeds(1, 60) {
+		t.Errorf("%+v", u)
+	}
+	b.Resize(1, -30) // below what is held
+	if err := <-fits; !errors.Is(err, ErrGiveBack) {
+		t.Errorf("50 of 40: %v", err)
+	}
+	// Asked for now, by a plan from before; and by one from now.
+	if err := second.Grow(ctx, deviceNeeds(1, 50)); !errors.Is(err, ErrGiveBack) {
+		t.Errorf("50 of 40, planned before: %v", err)
+	}
+	second.Release()
+	second = b.Open(Priority{})
+	if err := second.Grow(ctx, deviceNeeds(1, 50)); status.KindOf(err) != status.NoMemory || errors.Is(err, ErrGiveBack) || !strings.Contains(err.Error(), "40 bytes") {
+		t.Errorf("50 of 40: %v", err)
+	}
+	fits = grow(second, 40)
+	if len(fits) > 0 {
+		t.Error("40 beside 60, of 40")
+	}
+	first.Release()
+	if err := <-fits; err != nil {
+		t.Error(err)
+	}
+	fourth := b.Open(Priority{})
+	fits = grow(fourth, 40)
+	b.Resize(1, 60)
+	if err := <-fits; err != nil {
+		t.Errorf("once there is memory again: %v", err)
+	}
+	second.Release()
+	fourth.Release()
+	if u := b.Usage(); u.Waiting != 0 || u.Ceiling != deviceNeeds(1, 100) || u.Used != (Needs{}) {
+		t.Errorf("%+v", u)
+	}
+}
+
+// Goal: what is kept for good lowers the ceiling once, costs nobody who shares it anything, and what no longer fits beside it is refused and does not wait.
+func TestBudget_Keep(t *testing.T) {
+	b := deviceBudget(100)
+	ctx := context.Background()
+	points := Shared{Key: "points", Needs: deviceNeeds(1, 30)}
+	maker := b.Open(Priority{})
+	if err := maker.Grow(ctx, deviceNeeds(1, 70), points); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		b.Keep(points)
+	}
+	if u := b.Usage(); u.Ceiling != deviceNeeds(1, 70) || u.Used != deviceNeeds(1, 70) {
+		t.Errorf("%+v", u)
+	}
+	maker.Release()
+	user, other := b.Open(Priority{}), b.Open(Priority{})
+	if err := user.Grow(ctx, deviceNeeds(1, 70), points); err != nil {
+		t.Error(err)
+	}
+	user.Release()
+	if err := other.Grow(ctx, deviceNeeds(1, 70), Shared{Key: "other points", Needs: deviceNeeds(1, 1)}); status.KindOf(err) != status.NoMemory || errors.Is(err, ErrGiveBack) {
+		t.Errorf("beside what is kept: %v", err)
+	}
+	other.Release()
+	b.Keep(Shared{Key: "unasked", Needs: deviceNeeds(1, 20)})
+	if u := b.Usage(); u.Ceiling != deviceNeeds(1, 50) || u.Used != (Needs{}) || u.Waiting != 0 {
+		t.Errorf("%+v", u)
+	}
+}

@@ -19,13 +19,17 @@ type serveJSON struct {
 	Failed    uint64 `json:"failed"`    // jobs that ended in an error
 }
 
-// usualQueueBytes holds twelve 32 GiB C1 outputs in the form that Curio sends them.
-const usualQueueBytes = 1 << 30
+// The memory for submissions. By default fifteen 32 GiB C1 outputs in the form that Curio sends them find room beside two messages on their way.
+const (
+	usualQueueBytes = 3 << 29
+	minQueueBytes   = grpc.ReceiveBytes + grpc.MaxMessageBytes
+	maxMessages     = 4 // on their way at a time
+)
 
 // serveCommand is `serve`.
 func (a *app) serveCommand() *cobra.Command {
 	var listen, paramPath, queueMemory string
-	var jobs, waiting int
+	var waiting int
 	c := &cobra.Command{
 		Use:   "serve [--listen ADDRESS] [--params DIR]",
 		Short: "Prove for Curio: the service that [Cuzk] Address names",
@@ -36,13 +40,8 @@ func (a *app) serveCommand() *cobra.Command {
 			"and development keys need " + envAllowDev + "=1.",
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			for _, n := range []struct {
-				flag  string
-				value int
-			}{{"--jobs", jobs}, {"--queue", waiting}} {
-				if n.value < 1 || n.value > 1<<20 {
-					return usage(n.flag, "1 to 1048576", strconv.Itoa(n.value))
-				}
+			if waiting < 1 || waiting > 1<<20 {
+				return usage("--queue", "1 to 1048576", strconv.Itoa(waiting))
 			}
 			config, err := a.config()
 			if err != nil {
@@ -52,16 +51,19 @@ func (a *app) serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			queueBytes := max(grpc.MinQueueBytes, min(usualQueueBytes, limits.HostBytes/4))
+			queueBytes := max(minQueueBytes, min(usualQueueBytes, limits.HostBytes/4))
 			if queueMemory != "" {
 				if queueBytes, err = parseSize("--queue-memory", queueMemory); err != nil {
 					return err
 				}
-				if queueBytes < grpc.MinQueueBytes {
-					return usage("--queue-memory", host.FormatBytes(grpc.MinQueueBytes)+" or more", queueMemory)
+				if queueBytes < minQueueBytes {
+					return usage("--queue-memory", host.FormatBytes(minQueueBytes)+" or more", queueMemory)
 				}
 			}
-			if config.HostBytes = limits.HostBytes - queueBytes; config.HostBytes <= 0 {
+			// A third of it is for messages on their way, or what the first takes.
+			messages := min(max(1, queueBytes/3/grpc.ReceiveBytes), maxMessages)
+			config.QueueBytes = queueBytes - messages*grpc.ReceiveBytes
+			if config.HostBytes = limits.HostBytes - messages*grpc.ReceiveBytes; config.HostBytes <= config.QueueBytes {
 				return status.New(status.NoMemory, "cli.Serve", "--memory", "more than the queue's "+host.FormatBytes(queueBytes), host.FormatBytes(limits.HostBytes))
 			}
 			listener, err := grpc.Listen(listen)
@@ -74,8 +76,10 @@ func (a *app) serveCommand() *cobra.Command {
 				return err
 			}
 			defer e.Close()
+			served, ok := e.(grpc.Engine)
+			status.Check(ok, "cli.Serve", "an engine that takes jobs")
 			server, err := grpc.New(grpc.Config{
-				Prover: e, Params: a.paramSource(paramPath), Device: e.Device(), Jobs: jobs, Waiting: waiting, QueueBytes: queueBytes, Log: a.con.log,
+				Engine: served, Params: a.paramSource(paramPath), Waiting: waiting, Messages: int(messages), Log: a.con.log,
 			})
 			if err != nil {
 				return err
@@ -90,9 +94,8 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&listen, "listen", grpc.DefaultAddress, "unix:///path of a socket, or host:port")
 	c.Flags().StringVar(&paramPath, "params", "", paramsUsage)
-	c.Flags().IntVar(&jobs, "jobs", 2, "jobs in the engine at a time: one is read and checked while another proves")
-	c.Flags().IntVar(&waiting, "queue", 64, "jobs that may wait beside those")
-	c.Flags().StringVar(&queueMemory, "queue-memory", "", "memory for the C1 outputs of all jobs, as 2GiB; empty: a quarter of the limit, at most 1GiB")
+	c.Flags().IntVar(&waiting, "queue", 64, "jobs that may wait")
+	c.Flags().StringVar(&queueMemory, "queue-memory", "", "memory for the C1 outputs that come and wait, as 2GiB; empty: a quarter of the limit, at most 1.5GiB")
 	c.Flags().Var(&a.device, "device", "where to prove")
 	return c
 }

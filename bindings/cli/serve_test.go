@@ -17,23 +17,37 @@ import (
 	"github.com/sealc2/sealc2/engine/host"
 )
 
-// servedProver notes what it is asked and answers with a proof.
+// servedProver is an engine that notes what it is asked and has a proof for it.
 type servedProver struct {
-	fakeProver
-	asked chan *engine.ProveRequest
+	*engine.Engine
+	config         engine.Config
+	opened, closed int
+	asked          chan *engine.ProveRequest
 }
 
-func (p *servedProver) Prove(_ context.Context, request *engine.ProveRequest) (*engine.ProveResult, error) {
-	p.asked <- request
-	return &engine.ProveResult{Proof: make([]byte, 192)}, nil
+func (p *servedProver) open(c engine.Config) (prover, error) {
+	p.config = c
+	p.opened++
+	var err error
+	p.Engine, err = engine.Open(c)
+	return p, err
 }
+
+func (p *servedProver) Submit(ctx context.Context, request *engine.ProveRequest, options engine.SubmitOptions) (*engine.Job, error) {
+	return p.SubmitFunc(ctx, request, options, func(_ context.Context, request *engine.ProveRequest) (*engine.ProveResult, error) {
+		p.asked <- request
+		return &engine.ProveResult{Proof: make([]byte, 192)}, nil
+	})
+}
+
+func (p *servedProver) Close() error { p.closed++; return p.Engine.Close() }
 
 // Goal: flags and environment arrive, the service answers on its socket until the context ends, and that is success.
 func TestServe(t *testing.T) {
 	address := "unix://" + filepath.Join(t.TempDir(), "folder", "s.sock")
 	p := &servedProver{asked: make(chan *engine.ProveRequest, 1)}
 	w := world{
-		open: func(c engine.Config) (prover, error) { p.config = c; return p, nil },
+		open: p.open,
 		env:  map[string]string{"FIL_PROOFS_PARAMETER_CACHE": "/params", envAllowDev: "1", envThreads: "3"},
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -65,7 +79,7 @@ func TestServe(t *testing.T) {
 	if !q.Params.AllowDev || q.Params.Dir != "/params" || !q.OnChain || q.IDs == nil {
 		t.Errorf("request %+v", q)
 	}
-	if p.config.HostBytes != (3<<30)-(512<<20) || p.config.Threads != 3 || p.config.Device != "cpu" {
+	if p.config.HostBytes != (3<<30)-(256<<20) || p.config.QueueBytes != 256<<20 || p.config.Threads != 3 || p.config.Device != "cpu" {
 		t.Errorf("config %+v", p.config)
 	}
 	stop()
@@ -87,7 +101,7 @@ func TestServe_Refused(t *testing.T) {
 	}
 	defer taken.Close()
 	p := &servedProver{}
-	w := world{open: func(engine.Config) (prover, error) { p.opened++; return p, nil }}
+	w := world{open: p.open}
 	for _, c := range []struct {
 		args []string
 		code int
@@ -95,9 +109,8 @@ func TestServe_Refused(t *testing.T) {
 	}{
 		{[]string{"--listen", "nowhere"}, exitUsage, "host:port"},
 		{[]string{"--listen", taken.Addr().String()}, exitRefused, "in use"},
-		{[]string{"--jobs", "0"}, exitUsage, "--jobs"},
 		{[]string{"--queue", "-1"}, exitUsage, "--queue"},
-		{[]string{"--queue-memory", "1MiB"}, exitUsage, host.FormatBytes(256 << 20)},
+		{[]string{"--queue-memory", "1MiB"}, exitUsage, host.FormatBytes(384 << 20)},
 		{[]string{"--queue-memory", "much"}, exitUsage, "--queue-memory"},
 		{[]string{"--memory", "512MiB", "--queue-memory", "1GiB"}, exitRefused, "more than the queue's"},
 		{[]string{"more"}, exitUsage, "flags only"},

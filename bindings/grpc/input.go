@@ -1,10 +1,7 @@
 package grpc
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
-	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
@@ -25,32 +22,13 @@ const MaxMessageBytes = 128 << 20
 // maxFieldBytes bounds what of a submission is not its vanilla proof: names and numbers.
 const maxFieldBytes = 64 << 10
 
-// room is the ceiling of the bytes that inputs hold. Safe for concurrent use.
-type room struct {
-	limit int64
-	held  atomic.Int64
-}
-
-// take reserves n bytes, or refuses with both numbers.
-func (r *room) take(n int64) error {
-	if held := r.held.Add(n); held > r.limit {
-		r.held.Add(-n)
-		return rpcstatus.Errorf(codes.ResourceExhausted, "queue memory: want %s more, got %s free of %s", host.FormatBytes(n),
-			host.FormatBytes(max(0, r.limit-(held-n))), host.FormatBytes(r.limit))
-	}
-	return nil
-}
-
 // input is a submission as it came: the message in an arena of its own, and what it says.
 type input struct {
-	room  *room
 	arena *host.Arena
-	size  int64
 
 	submitted bool                  // false: the message has no submission
 	fields    pb.SubmitProofRequest // without the vanilla proofs
 	vanilla   []byte                // in the arena; valid until release
-	digest    [sha256.Size]byte     // of all that decides the proof
 }
 
 // release gives the memory back. Calling it twice is legal, from one goroutine at a time.
@@ -59,29 +37,23 @@ func (in *input) release() {
 		in.vanilla = nil
 		in.arena.Close()
 		in.arena = nil
-		in.room.held.Add(-in.size)
 	}
 }
 
 // read copies a message out of the transport's buffers and takes it apart. wrapped says that the submission is field 1
 // of it, as in ProveRequest. On an error nothing is held.
 func (in *input) read(data mem.BufferSlice, wrapped bool) (err error) {
-	size := int64(data.Len())
-	if err := in.room.take(size); err != nil {
-		return err
-	}
-	arena, err := host.NewArena(host.SliceBytes[byte](int(size)))
+	arena, err := host.NewArena(host.SliceBytes[byte](data.Len()))
 	if err != nil {
-		in.room.held.Add(-size)
 		return rpcstatus.Error(codes.ResourceExhausted, err.Error())
 	}
-	in.arena, in.size = arena, size
+	in.arena = arena
 	defer func() {
 		if err != nil {
 			in.release()
 		}
 	}()
-	message := host.Alloc[byte](arena, int(size))
+	message := host.Alloc[byte](arena, data.Len())
 	data.CopyTo(message)
 	var rest []byte
 	if !wrapped {
@@ -96,7 +68,6 @@ func (in *input) read(data mem.BufferSlice, wrapped bool) (err error) {
 	if err := proto.Unmarshal(rest, &in.fields); err != nil {
 		return malformed(err)
 	}
-	in.sum()
 	return nil
 }
 
@@ -154,19 +125,6 @@ func eachField(message []byte, f func(number protowire.Number, kind protowire.Ty
 
 func malformed(err error) error {
 	return rpcstatus.Errorf(codes.InvalidArgument, "request: want a protobuf message, got %v", err)
-}
-
-// sum digests what decides the proof. Sector size and registered proof do not: the C1 output has them.
-func (in *input) sum() {
-	h := sha256.New()
-	var head [32]byte
-	binary.LittleEndian.PutUint64(head[0:], uint64(in.fields.GetProofKind()))
-	binary.LittleEndian.PutUint64(head[8:], in.fields.GetMinerId())
-	binary.LittleEndian.PutUint64(head[16:], in.fields.GetSectorNumber())
-	binary.LittleEndian.PutUint64(head[24:], uint64(len(in.vanilla)))
-	h.Write(head[:])
-	h.Write(in.vanilla)
-	h.Sum(in.digest[:0])
 }
 
 // inputMessage is an input as the codec receives it. What is wrong with it stays here, since an error of the codec would

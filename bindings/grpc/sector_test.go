@@ -25,12 +25,12 @@ func TestSector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.Open(engine.Config{Device: "cpu"})
+	e, err := engine.Open(engine.Config{Device: "cpu", QueueBytes: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	r := newRig(t, e, func(c *Config) { c.Params, c.Device, c.Jobs = source, e.Device(), 2 })
+	r := newRig(t, e, func(c *Config) { c.Params = source })
 	wrap := func(sector uint64) string {
 		text, err := json.Marshal(struct {
 			SectorNum  int64

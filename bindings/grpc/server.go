@@ -9,13 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	rpc "google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/sealc2/sealc2/engine"
-	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -32,58 +32,61 @@ const (
 	endingTime            = 5 * time.Second
 )
 
-// MinQueueBytes is the smallest Config.QueueBytes: a message and the same as an input.
-const MinQueueBytes = 2 * MaxMessageBytes
+// ReceiveBytes is what a message on its way takes at most: as it comes, and whole, until the engine has copied it.
+const ReceiveBytes = 2 * MaxMessageBytes
 
-// Prover is the engine as the service uses it: engine.Engine, or what a test puts in its place.
-type Prover interface {
-	Prove(ctx context.Context, request *engine.ProveRequest) (*engine.ProveResult, error)
+// Engine is the engine as the service uses it: engine.Engine, or what a test puts before one.
+type Engine interface {
+	Submit(ctx context.Context, request *engine.ProveRequest, options engine.SubmitOptions) (*engine.Job, error)
+	Job(id engine.JobID) (*engine.Job, error)
+	Jobs() []engine.JobProgress
+	JobCounts() engine.JobCounts
+	Devices() []string
+	Preload(ctx context.Context, source engine.ParamSource, shapeName string) error
+	Evict(ctx context.Context, source engine.ParamSource, shapeName string) error
 }
 
 // Config is fixed for the life of a Server.
 type Config struct {
-	Prover Prover // not closed by the Server
+	// Engine has a queue (engine.Config.QueueBytes), and no jobs but the Server's, which does not close it.
+	Engine Engine
 	Params engine.ParamSource
-	Device string // the engine's name of it
-	// Jobs is how many jobs are in the engine at a time, at least 1. With 2, one is read and checked while another
-	// proves; the engine's budget decides whether more is of use.
-	Jobs int
-	// Waiting is how many jobs wait for that at most, at least 1.
+	// Waiting is how many jobs that have not begun the engine has at most, at least 1.
 	Waiting int
-	// QueueBytes bounds the memory of all submissions, of those that are received too; at least MinQueueBytes.
-	QueueBytes int64
-	Log        func(level, text string) // as engine.Config's; nil drops the lines
+	// Messages is how many submissions are received at a time, at least 1. Each takes up to ReceiveBytes, beside the engine's memory.
+	Messages int
+	Log      func(level, text string) // as engine.Config's; nil drops the lines
 }
 
 // Server is the service. Serve may be called once.
 type Server struct {
 	config      Config
 	start       time.Time
-	queue       *queue
-	room        room
 	submissions *gate
 	asks        *gate
 	rpc         *rpc.Server
+
+	mu     sync.Mutex
+	closed bool
+	// waiters counts the callers that wait for a job which ends with the last of them.
+	waiters map[*engine.Job]int
 }
 
 // New makes a server. Errors: Caller for a bound out of its range.
 func New(config Config) (*Server, error) {
 	const op = "grpc.New"
 	for _, bound := range []struct {
-		name     string
-		got, min int64
-	}{{"jobs", int64(config.Jobs), 1}, {"waiting jobs", int64(config.Waiting), 1}, {"queue bytes", config.QueueBytes, MinQueueBytes}} {
-		if bound.got < bound.min {
-			return nil, status.New(status.Caller, op, bound.name, fmt.Sprintf("%d or more", bound.min), fmt.Sprint(bound.got))
+		name string
+		got  int
+	}{{"waiting jobs", config.Waiting}, {"messages", config.Messages}} {
+		if bound.got < 1 {
+			return nil, status.New(status.Caller, op, bound.name, "1 or more", fmt.Sprint(bound.got))
 		}
 	}
-	// Up to a quarter of the memory is for messages on their way, the rest for inputs.
-	width := min(max(1, config.QueueBytes/4/MaxMessageBytes), 4)
 	s := &Server{
-		config: config, start: time.Now(), room: room{limit: config.QueueBytes - width*MaxMessageBytes},
-		submissions: newGate(int(width), config.Waiting+config.Jobs), asks: newGate(askWidth, askLimit),
+		config: config, start: time.Now(), waiters: map[*engine.Job]int{},
+		submissions: newGate(config.Messages, config.Waiting+config.Messages), asks: newGate(askWidth, askLimit),
 	}
-	s.queue = newQueue(config.Prover, config.Params, config.Jobs, config.Waiting, s.log)
 	s.rpc = rpc.NewServer(
 		rpc.ForceServerCodecV2(newWire()),
 		rpc.MaxRecvMsgSize(MaxMessageBytes), rpc.MaxSendMsgSize(MaxMessageBytes),
@@ -107,8 +110,7 @@ func (s *Server) log(level, format string, args ...any) {
 // Serve answers calls on a listener, which it closes, until ctx ends. Then it takes no more jobs, cancels those that it has,
 // lets their callers know, and returns nil when the engine has let go of them. Errors: Internal where the listener fails.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	s.log("info", "serving cuzk.v1.ProvingEngine on %s, %d jobs at a time, %d may wait, in %s", listener.Addr(), s.config.Jobs,
-		s.config.Waiting, host.FormatBytes(s.config.QueueBytes))
+	s.log("info", "serving cuzk.v1.ProvingEngine on %s, %d jobs may wait", listener.Addr(), s.config.Waiting)
 	failed := make(chan error, 1)
 	go func() {
 		var err error
@@ -122,12 +124,14 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	case <-ctx.Done():
 		s.log("info", "ending: %v", context.Cause(ctx))
 	}
-	s.queue.shut()
+	left := s.shut()
 	// Callers get their answers; who does not take them, or sends on, is cut off.
 	hard := time.AfterFunc(endingTime, s.rpc.Stop)
 	s.rpc.GracefulStop()
 	hard.Stop()
-	s.queue.join()
+	for _, j := range left {
+		_, _ = j.Wait(context.Background()) // cancelled, and its callers know
+	}
 	if err != nil {
 		return status.Wrap(status.Internal, "grpc.Serve", listener.Addr().String(), err)
 	}
@@ -184,6 +188,6 @@ func Listen(address string) (net.Listener, error) {
 
 // Totals is how many proofs were made, and how many jobs ended in an error.
 func (s *Server) Totals() (completed, failed uint64) {
-	v := s.queue.look()
-	return v.totals.completed, v.totals.failed
+	n := s.config.Engine.JobCounts()
+	return n.Done, n.Failed
 }

@@ -29,8 +29,12 @@ import (
 // limit is how long a test waits for what must happen.
 const limit = 20 * time.Second
 
-// stand is a prover whose proofs end when a test says so.
+// stand is an engine whose jobs are real and whose proofs are none, and end when a test says so.
 type stand struct {
+	*engine.Engine
+	kept    []string // calls about parameters
+	keepErr error
+
 	mu    sync.Mutex
 	calls []*engine.ProveRequest
 	seen  []string // the C1 of each call, as it began
@@ -38,6 +42,37 @@ type stand struct {
 	begun  chan string // the C1 of each call, as it begins; may be nil
 	finish chan error  // each call takes one; nil: calls end at once
 	stuck  time.Duration
+}
+
+// open gives a stand its engine, with a queue of so many bytes.
+func (p *stand) open(t testing.TB, queueBytes int64) {
+	t.Helper()
+	e, err := engine.Open(engine.Config{Device: "cpu", QueueBytes: queueBytes, Log: func(level, text string) { t.Logf("%s: %s", level, text) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p.Engine = e
+}
+
+func (p *stand) Submit(ctx context.Context, request *engine.ProveRequest, options engine.SubmitOptions) (*engine.Job, error) {
+	return p.SubmitFunc(ctx, request, options, p.Prove)
+}
+
+func (p *stand) Devices() []string { return []string{"cuda:1 NVIDIA H200"} }
+
+func (p *stand) Preload(_ context.Context, _ engine.ParamSource, shape string) error {
+	p.kept = append(p.kept, "load "+shape)
+	return p.keepErr
+}
+
+func (p *stand) Evict(_ context.Context, _ engine.ParamSource, shape string) error {
+	p.kept = append(p.kept, "evict "+shape)
+	return p.keepErr
 }
 
 func (p *stand) Prove(ctx context.Context, request *engine.ProveRequest) (*engine.ProveResult, error) {
@@ -93,9 +128,12 @@ type rig struct {
 }
 
 // newRig serves on a socket. The client has the limits of Curio's.
-func newRig(t testing.TB, prover Prover, change func(*Config)) *rig {
+func newRig(t testing.TB, e Engine, change func(*Config)) *rig {
 	t.Helper()
-	config := Config{Prover: prover, Device: "cuda:1 NVIDIA H200", Jobs: 1, Waiting: 20, QueueBytes: 1 << 30, Log: func(level, text string) { t.Logf("%s: %s", level, text) }}
+	if p, ok := e.(*stand); ok && p.Engine == nil {
+		p.open(t, 256<<20)
+	}
+	config := Config{Engine: e, Waiting: 20, Messages: 2, Log: func(level, text string) { t.Logf("%s: %s", level, text) }}
 	if change != nil {
 		change(&config)
 	}
@@ -114,11 +152,23 @@ func newRig(t testing.TB, prover Prover, change func(*Config)) *rig {
 	r.client = dial(t, r.address)
 	t.Cleanup(func() {
 		r.end()
-		if held := server.room.held.Load(); held != 0 {
-			t.Errorf("%d bytes of inputs are still held", held)
+		until(t, "the engine holds no input", func() bool { return e.JobCounts().QueueBytes == 0 })
+		if len(server.waiters) != 0 {
+			t.Errorf("waiters are left: %v", server.waiters)
 		}
 	})
 	return r
+}
+
+// waiters is how many callers wait for a job that would end without them.
+func (r *rig) waiters(id engine.JobID) int {
+	r.server.mu.Lock()
+	defer r.server.mu.Unlock()
+	j, err := r.server.config.Engine.Job(id)
+	if err != nil {
+		return 0
+	}
+	return r.server.waiters[j]
 }
 
 // end stops the server and wants that to succeed; twice is legal.
@@ -273,7 +323,8 @@ func TestProve(t *testing.T) {
 // the server lives on; the limit of memory refuses by name.
 func TestProve_Large(t *testing.T) {
 	p := &stand{}
-	r := newRig(t, p, func(c *Config) { c.QueueBytes = MinQueueBytes })
+	p.open(t, MaxMessageBytes)
+	r := newRig(t, p, func(c *Config) { c.Messages = 1 })
 	c1 := make([]byte, 51<<20)
 	for i := range c1 {
 		c1[i] = byte(i * 7)
@@ -286,13 +337,14 @@ func TestProve_Large(t *testing.T) {
 	}
 	_, err = r.prove(porep("too large", strings.Repeat("x", MaxMessageBytes)))
 	wantCode(t, "too large", err, codes.ResourceExhausted, "")
-	// Two thirds of the room are taken by a job that runs: the next large one finds none.
+	// More than half of the room is taken by a job that has not been admitted: the next large one finds none.
 	p.finish, p.begun = make(chan error), make(chan string, 9)
 	first := r.start(t.Context(), porep("holds", wrapped))
 	next(t, p.begun)
 	_, err = r.prove(porep("no room", wrapped))
-	wantCode(t, "no room", err, codes.ResourceExhausted, "queue memory")
+	wantCode(t, "no room", err, codes.ResourceExhausted, "in the queue")
 	small := r.start(t.Context(), porep("small", "small"))
+	until(t, "the small one has room", func() bool { return r.counts().Pending == 1 })
 	p.finish <- nil
 	wantProof(t, next(t, first), wrapped)
 	p.finish <- nil
@@ -322,7 +374,8 @@ func TestRefused(t *testing.T) {
 		{"window", kind(pb.ProofKind_WINDOW_POST_PARTITION), codes.Unimplemented, "WINDOW_POST_PARTITION"},
 		{"winning", kind(pb.ProofKind_WINNING_POST), codes.Unimplemented, "WINNING_POST"},
 		{"no C1", porep("empty", ""), codes.InvalidArgument, "vanilla_proof"},
-		{"a long name", porep(strings.Repeat("x", maxIDBytes+1), "abc"), codes.InvalidArgument, "request_id"},
+		{"a long name", porep(strings.Repeat("x", engine.MaxJobID+1), "abc"), codes.InvalidArgument, "request_id"},
+		{"a name that is no text", porep("a\nb", "abc"), codes.InvalidArgument, "job id"},
 		{"a very long name", porep(strings.Repeat("x", 2*maxFieldBytes), "abc"), codes.InvalidArgument, "submit"},
 	} {
 		_, err := r.prove(c.request)
@@ -338,8 +391,6 @@ func TestRefused(t *testing.T) {
 	wantCode(t, "a large question", err, codes.Internal, "want at most")
 	_, err = r.client.PreloadSRS(t.Context(), &pb.PreloadSrsRequest{CircuitId: "porep-1g"})
 	wantCode(t, "unknown circuit", err, codes.Internal, "unknown circuit ID: porep-1g")
-	_, err = r.client.PreloadSRS(t.Context(), &pb.PreloadSrsRequest{CircuitId: "porep-32g"})
-	wantCode(t, "loading ahead", err, codes.Unimplemented, "first proof")
 	if e, err := r.client.EvictSRS(t.Context(), &pb.EvictSrsRequest{CircuitId: "porep-32g"}); err != nil || e.WasLoaded {
 		t.Errorf("EvictSRS: %v, %v", e, err)
 	}
@@ -377,7 +428,8 @@ func TestFailed(t *testing.T) {
 	p.finish <- nil
 	result, err = r.prove(porep("same", "abc"))
 	wantProof(t, outcome{result, err}, "abc")
-	if s := r.status(); s.TotalProofsCompleted != 1 || s.TotalProofsFailed != 5 || len(s.Queues) != 0 {
+	// What ended as cancelled is not counted as failed, though nobody here cancelled it.
+	if s := r.status(); s.TotalProofsCompleted != 1 || s.TotalProofsFailed != 4 || len(s.Queues) != 0 {
 		t.Errorf("status %v", s)
 	}
 }
@@ -390,11 +442,7 @@ func TestProve_SameID(t *testing.T) {
 	first := r.start(t.Context(), porep("id", "abc"))
 	next(t, p.begun)
 	second := r.start(t.Context(), porep("id", "abc"))
-	until(t, "the second one waits", func() bool {
-		r.server.queue.mu.Lock()
-		defer r.server.queue.mu.Unlock()
-		return r.server.queue.jobs["id"].waiters == 2
-	})
+	until(t, "the second one waits", func() bool { return r.waiters("id") == 2 })
 	_, err := r.prove(porep("id", "abd"))
 	wantCode(t, "other content", err, codes.AlreadyExists, `"id"`)
 	other := porep("id", "abc")
@@ -430,11 +478,7 @@ func TestProve_ClientGone(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	next(t, waiting)
-	until(t, "both are cancelled", func() bool {
-		r.server.queue.mu.Lock()
-		defer r.server.queue.mu.Unlock()
-		return r.server.queue.jobs["id"].ctx.Err() != nil && r.server.queue.jobs["pending"].ended
-	})
+	until(t, "both are cancelled", func() bool { return r.waiters("id")+r.waiters("pending") == 0 })
 	retry := r.start(t.Context(), porep("id", "other content"))
 	if c1 := next(t, p.begun); c1 != "other content" {
 		t.Errorf("began %q", c1)
@@ -447,15 +491,10 @@ func TestProve_ClientGone(t *testing.T) {
 	one := r.start(ctx, porep("two", "abc"))
 	next(t, p.begun)
 	two := r.start(t.Context(), porep("two", "abc"))
-	waiters := func() int {
-		r.server.queue.mu.Lock()
-		defer r.server.queue.mu.Unlock()
-		return r.server.queue.jobs["two"].waiters
-	}
-	until(t, "both wait", func() bool { return waiters() == 2 })
+	until(t, "both wait", func() bool { return r.waiters("two") == 2 })
 	gone()
 	next(t, one)
-	until(t, "one waits", func() bool { return waiters() == 1 })
+	until(t, "one waits", func() bool { return r.waiters("two") == 1 })
 	p.finish <- nil
 	wantProof(t, next(t, two), "abc")
 	result, err := r.client.AwaitProof(t.Context(), &pb.AwaitProofRequest{JobId: "pending"})
@@ -556,40 +595,52 @@ func TestSubmitAwaitCancel(t *testing.T) {
 	}
 }
 
-// Goal: jobs run by priority and then in order, a full queue refuses, and 16 clients at once are served.
+// Goal: priorities are classes, which wait for none of a lower one, and then jobs go in order; a full queue refuses, and 16 clients at once are served.
 func TestManyClients(t *testing.T) {
 	p := &stand{begun: make(chan string, 40), finish: make(chan error)}
 	r := newRig(t, p, func(c *Config) { c.Waiting = 5 })
 	ctx := t.Context()
-	submit := func(id string, priority pb.Priority) error {
+	submit := func(id string, priority pb.Priority) (position uint32, err error) {
 		q := porep(id, id)
 		q.Priority = priority
-		_, err := r.client.SubmitProof(ctx, q)
-		return err
+		s, err := r.client.SubmitProof(ctx, q)
+		return s.GetQueuePosition(), err
 	}
-	if err := submit("first", pb.Priority_LOW); err != nil {
-		t.Fatal(err)
-	}
-	next(t, p.begun)
-	for i, priority := range []pb.Priority{pb.Priority_LOW, 0, pb.Priority_CRITICAL, pb.Priority_NORMAL, pb.Priority_HIGH} {
-		if err := submit(fmt.Sprint(i), priority); err != nil {
+	for _, first := range []pb.Priority{pb.Priority_LOW, pb.Priority_NORMAL, pb.Priority_HIGH, pb.Priority_CRITICAL} {
+		if _, err := submit(first.String(), first); err != nil {
 			t.Fatal(err)
 		}
-	}
-	wantCode(t, "full", submit("6", pb.Priority_CRITICAL), codes.ResourceExhausted, "at most 5 jobs")
-	if err := submit("0", pb.Priority_LOW); err != nil { // joins: takes no place
-		t.Error(err)
-	}
-	for _, want := range []string{"2", "4", "1", "3", "0"} {
-		p.finish <- nil
-		if got := next(t, p.begun); got != want {
-			t.Errorf("want job %s, got %s", want, got)
+		next(t, p.begun)
+		if j, err := p.Job(engine.JobID(first.String())); err != nil || j.Progress().Class != engine.Class(first-pb.Priority_LOW) {
+			t.Errorf("%v: %+v, %v", first, j.Progress(), err)
 		}
 	}
-	p.finish <- nil
+	for i, c := range []struct {
+		priority pb.Priority
+		position uint32
+	}{{pb.Priority_LOW, 0}, {0, 0}, {pb.Priority_CRITICAL, 0}, {pb.Priority_NORMAL, 2}, {pb.Priority_HIGH, 1}} {
+		if position, err := submit(fmt.Sprint(i), c.priority); err != nil || position != c.position {
+			t.Errorf("job %d: want position %d, got %d, %v", i, c.position, position, err)
+		}
+	}
+	_, err := submit("6", pb.Priority_CRITICAL)
+	wantCode(t, "full", err, codes.ResourceExhausted, "at most 5 jobs")
+	if _, err := submit("0", pb.Priority_LOW); err != nil { // joins: takes no place
+		t.Error(err)
+	}
+	var order []string
+	for range 9 {
+		p.finish <- nil
+	}
+	for range 5 {
+		order = append(order, next(t, p.begun))
+	}
+	if slices.Index(order, "1") > slices.Index(order, "3") {
+		t.Errorf("they began in the order %q", order)
+	}
 
 	q := &stand{}
-	many := newRig(t, q, func(c *Config) { c.Jobs, c.Waiting = 3, 16 })
+	many := newRig(t, q, func(c *Config) { c.Waiting = 16 })
 	var clients sync.WaitGroup
 	for i := range 16 {
 		client := dial(t, many.address)
@@ -662,7 +713,12 @@ func TestListen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := New(Config{Prover: &stand{}, Device: "cpu", Jobs: 1, Waiting: 1, QueueBytes: MinQueueBytes})
+	e, err := engine.Open(engine.Config{Device: "cpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	server, err := New(Config{Engine: e, Waiting: 1, Messages: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -677,7 +733,7 @@ func TestListen(t *testing.T) {
 	if err := next(t, ended); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []Config{{Jobs: 0, Waiting: 1, QueueBytes: MinQueueBytes}, {Jobs: 1, QueueBytes: MinQueueBytes}, {Jobs: 1, Waiting: 1, QueueBytes: MinQueueBytes - 1}} {
+	for _, bad := range []Config{{Waiting: 1}, {Messages: 1}, {Waiting: -1, Messages: 1}} {
 		if _, err := New(bad); status.KindOf(err) != status.Caller {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -686,8 +742,10 @@ func TestListen(t *testing.T) {
 
 // Goal: ended jobs are remembered up to a number.
 func TestResultsAreBounded(t *testing.T) {
-	r := newRig(t, &stand{}, func(c *Config) { c.Log = nil })
-	for i := range keptResults + 5 {
+	const kept = 1024 // docs/abi.md
+	p := &stand{}
+	r := newRig(t, p, func(c *Config) { c.Log = nil })
+	for i := range kept + 5 {
 		if result, err := r.prove(porep(fmt.Sprint(i), "abc")); err != nil || result.Status != pb.AwaitProofResponse_COMPLETED {
 			t.Fatal(result, err)
 		}
@@ -697,32 +755,15 @@ func TestResultsAreBounded(t *testing.T) {
 	if _, err := r.client.AwaitProof(t.Context(), &pb.AwaitProofRequest{JobId: "5"}); err != nil {
 		t.Error(err)
 	}
-	if q := r.server.queue; len(q.jobs) != keptResults || len(q.ended) != keptResults {
-		t.Errorf("%d jobs, %d ended", len(q.jobs), len(q.ended))
+	if n := len(p.Jobs()); n != kept {
+		t.Errorf("%d jobs", n)
 	}
-}
-
-// keeping is a prover that keeps parameters.
-type keeping struct {
-	*stand
-	calls []string
-	err   error
-}
-
-func (k *keeping) Preload(_ context.Context, _ engine.ParamSource, shape string) error {
-	k.calls = append(k.calls, "load "+shape)
-	return k.err
-}
-
-func (k *keeping) Evict(_ context.Context, _ engine.ParamSource, shape string) error {
-	k.calls = append(k.calls, "evict "+shape)
-	return k.err
 }
 
 // Goal: who asks for parameters before the first proof has them loaded, and let go, by the names that cuzk has for circuits; what is not proved here is not
 // loaded, and a failure is the caller's to read.
 func TestPreload(t *testing.T) {
-	k := &keeping{stand: &stand{}}
+	k := &stand{}
 	r := newRig(t, k, nil)
 	if _, err := r.client.PreloadSRS(t.Context(), &pb.PreloadSrsRequest{CircuitId: "porep-32g"}); err != nil {
 		t.Error(err)
@@ -735,10 +776,10 @@ func TestPreload(t *testing.T) {
 	if _, err := r.client.EvictSRS(t.Context(), &pb.EvictSrsRequest{CircuitId: "winning-32g"}); err != nil {
 		t.Error(err)
 	}
-	if !slices.Equal(k.calls, []string{"load 32GiB", "evict 64GiB"}) {
-		t.Errorf("calls %q", k.calls)
+	if !slices.Equal(k.kept, []string{"load 32GiB", "evict 64GiB"}) {
+		t.Errorf("calls %q", k.kept)
 	}
-	k.err = status.New(status.Params, "engine.Preload", "dir", "a file", "none")
+	k.keepErr = status.New(status.Params, "engine.Preload", "dir", "a file", "none")
 	_, err = r.client.PreloadSRS(t.Context(), &pb.PreloadSrsRequest{CircuitId: "porep-32g"})
 	wantCode(t, "no file", err, codes.Internal, "want a file")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -20,9 +19,6 @@ import (
 	"github.com/sealc2/sealc2/engine/status"
 )
 
-// maxIDBytes bounds a job's name.
-const maxIDBytes = 256
-
 // gate lets a few messages in at a time, and few more wait for it.
 type gate struct {
 	free   chan struct{} // holds one token for each message that may be received now
@@ -34,9 +30,9 @@ func newGate(width, limit int) *gate {
 	return &gate{free: make(chan struct{}, width), limit: int64(limit)}
 }
 
-// receive reads the call's message when it is its turn. Until then it stays with the sender, but for a flow-control
-// window.
-func (g *gate) receive(stream rpc.ServerStream, message any) error {
+// receive reads the call's message when it is its turn, and has it used before it is the next one's. Until then it stays with the sender, but
+// for a flow-control window.
+func (g *gate) receive(stream rpc.ServerStream, message any, use func() error) error {
 	defer g.inside.Add(-1)
 	if g.inside.Add(1) > g.limit {
 		return rpcstatus.Errorf(codes.ResourceExhausted, "want at most %d messages on their way, got one more", g.limit)
@@ -47,7 +43,10 @@ func (g *gate) receive(stream rpc.ServerStream, message any) error {
 		return rpcstatus.FromContextError(stream.Context().Err()).Err()
 	}
 	defer func() { <-g.free }()
-	return stream.RecvMsg(message)
+	if err := stream.RecvMsg(message); err != nil {
+		return err
+	}
+	return use()
 }
 
 // desc describes the service to the gRPC server. All methods are unary on the wire; they are described as streams since
@@ -94,28 +93,28 @@ func small[Request any, P interface {
 }](s *Server, f func(context.Context, P) (proto.Message, error)) func(stream rpc.ServerStream) (proto.Message, error) {
 	return func(stream rpc.ServerStream) (proto.Message, error) {
 		request := P(new(Request))
-		if err := s.asks.receive(stream, request); err != nil {
+		if err := s.asks.receive(stream, request, func() error { return nil }); err != nil {
 			return nil, err
 		}
 		return f(stream.Context(), request)
 	}
 }
 
-// receive reads a submission and queues it. The context is that of the call.
-func (s *Server) receive(stream rpc.ServerStream, wrapped bool) (*job, int, error) {
-	message := inputMessage{input: &input{room: &s.room}, wrapped: wrapped}
-	if err := s.submissions.receive(stream, &message); err != nil {
-		message.input.release() // it came, and then the call ended
-		return nil, 0, err
-	}
-	if message.err != nil {
-		return nil, 0, message.err
-	}
-	if err := check(message.input); err != nil {
-		message.input.release()
-		return nil, 0, err
-	}
-	return s.queue.submit(message.input, !wrapped)
+// receive reads a submission and has the engine take it. waits: it is that of a call which waits for the proof and must call leave.
+func (s *Server) receive(stream rpc.ServerStream, waits bool) (j *engine.Job, err error) {
+	message := inputMessage{input: &input{}, wrapped: waits}
+	defer message.input.release()
+	err = s.submissions.receive(stream, &message, func() (err error) {
+		if err = message.err; err != nil {
+			return err
+		}
+		if err = check(message.input); err != nil {
+			return err
+		}
+		j, err = s.enqueue(stream.Context(), message.input, waits)
+		return err
+	})
+	return j, err
 }
 
 // check refuses what can be seen to be wrong without proving.
@@ -127,8 +126,8 @@ func check(in *input) error {
 	switch {
 	case !in.submitted:
 		return rpcstatus.Error(codes.InvalidArgument, "submit: want a submission, got none")
-	case len(in.fields.GetRequestId()) > maxIDBytes:
-		return refuse(codes.InvalidArgument, "request_id", fmt.Sprintf("at most %d bytes", maxIDBytes), len(in.fields.GetRequestId()))
+	case len(in.fields.GetRequestId()) > engine.MaxJobID:
+		return refuse(codes.InvalidArgument, "request_id", fmt.Sprintf("at most %d bytes", engine.MaxJobID), len(in.fields.GetRequestId()))
 	case kind == pb.ProofKind_POREP_SEAL_COMMIT && len(in.vanilla) == 0:
 		return refuse(codes.InvalidArgument, "vanilla_proof", "the output of Commit phase 1", "no bytes")
 	case kind == pb.ProofKind_POREP_SEAL_COMMIT:
@@ -148,85 +147,73 @@ var kindNames = map[pb.ProofKind]string{
 func kindName(kind pb.ProofKind) string { return kindNames[kind] }
 
 func (s *Server) prove(stream rpc.ServerStream) (proto.Message, error) {
-	j, _, err := s.receive(stream, true)
+	j, err := s.receive(stream, true)
 	if err != nil {
 		return nil, err
 	}
-	defer s.queue.leave(j)
-	select {
-	case <-j.done:
-	case <-stream.Context().Done():
+	defer s.leave(j)
+	result, err := answer(stream.Context(), j)
+	switch {
+	case err != nil:
+		return nil, err
+	case result == nil:
 		return nil, rpcstatus.FromContextError(stream.Context().Err()).Err()
-	}
-	result, err := j.answer()
-	if err != nil {
-		return nil, err
 	}
 	return &pb.ProveResponse{Result: result}, nil
 }
 
 func (s *Server) submit(stream rpc.ServerStream) (proto.Message, error) {
-	j, position, err := s.receive(stream, false)
+	j, err := s.receive(stream, false)
 	if err != nil {
 		return nil, err
 	}
-	return &pb.SubmitProofResponse{JobId: j.id, QueuePosition: uint32(position)}, nil
+	return &pb.SubmitProofResponse{JobId: string(j.ID()), QueuePosition: uint32(j.Progress().Ahead)}, nil
 }
 
 func (s *Server) await(ctx context.Context, request *pb.AwaitProofRequest) (proto.Message, error) {
-	j := s.queue.find(request.GetJobId())
-	if j == nil {
+	j, err := s.config.Engine.Job(engine.JobID(request.GetJobId()))
+	if err != nil {
 		return nil, rpcstatus.Errorf(codes.NotFound, "job_id: want a job, got %q, which is unknown or long gone", request.GetJobId())
 	}
-	var late <-chan time.Time // never, without a limit
+	wait := ctx
 	if ms := request.GetTimeoutMs(); ms != 0 {
-		late = time.After(time.Duration(min(ms, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond)
+		var stop context.CancelFunc
+		wait, stop = context.WithTimeout(ctx, time.Duration(min(ms, maxWaitMs))*time.Millisecond)
+		defer stop()
 	}
-	select {
-	case <-j.done:
-		return j.answer()
-	case <-late:
-		return &pb.AwaitProofResponse{JobId: j.id, Status: pb.AwaitProofResponse_TIMEOUT, TotalMs: millis(time.Since(j.submitted))}, nil
-	case <-ctx.Done():
+	result, err := answer(wait, j)
+	switch {
+	case err != nil:
+		return nil, err
+	case result != nil:
+		return result, nil
+	case ctx.Err() != nil:
 		return nil, rpcstatus.FromContextError(ctx.Err()).Err()
 	}
+	return &pb.AwaitProofResponse{JobId: string(j.ID()), Status: pb.AwaitProofResponse_TIMEOUT, TotalMs: millis(time.Since(j.Progress().Submitted))}, nil
 }
 
+// maxWaitMs is what a longer limit of AwaitProof counts as: a year, since Go's clock ends with some three hundred.
+const maxWaitMs = 365 * 24 * 3600 * 1000
+
 func (s *Server) cancel(_ context.Context, request *pb.CancelProofRequest) (proto.Message, error) {
-	return &pb.CancelProofResponse{WasRunning: s.queue.abort(request.GetJobId())}, nil
+	j, err := s.config.Engine.Job(engine.JobID(request.GetJobId()))
+	return &pb.CancelProofResponse{WasRunning: err == nil && j.CancelFor(asked)}, nil
 }
 
 // circuits are the names that cuzk gives to circuits, with the sector sizes of those that are proved here.
 var circuits = map[string]string{"porep-32g": "32GiB", "porep-64g": "64GiB", "wpost-32g": "", "winning-32g": "", "snap-32g": "", "snap-64g": ""}
 
-// keeper is what a Prover offers that loads parameters before the first proof and lets them go after the last.
-type keeper interface {
-	Preload(ctx context.Context, source engine.ParamSource, shapeName string) error
-	Evict(ctx context.Context, source engine.ParamSource, shapeName string) error
-}
-
-// sizeOf is the sector size of a circuit, and who keeps its parameters; nil where nobody does, for what is not proved here either.
-func (s *Server) sizeOf(circuit string) (shape string, by keeper, err error) {
-	shape, known := circuits[circuit]
-	if !known {
-		return "", nil, rpcstatus.Errorf(codes.Internal, "unknown circuit ID: %s", circuit)
-	}
-	if shape != "" {
-		by, _ = s.config.Prover.(keeper)
-	}
-	return shape, by, nil
-}
-
 func (s *Server) preload(ctx context.Context, request *pb.PreloadSrsRequest) (proto.Message, error) {
-	shape, by, err := s.sizeOf(request.GetCircuitId())
+	shape, known := circuits[request.GetCircuitId()]
 	switch {
-	case err != nil:
-		return nil, err
-	case by == nil:
+	case !known:
+		return nil, rpcstatus.Errorf(codes.Internal, "unknown circuit ID: %s", request.GetCircuitId())
+	case shape == "":
 		return nil, rpcstatus.Errorf(codes.Unimplemented, "%s: parameters are loaded by the first proof that needs them", request.GetCircuitId())
 	}
 	begin := time.Now()
-	if err := by.Preload(ctx, s.config.Params, shape); err != nil {
+	if err := s.config.Engine.Preload(ctx, s.config.Params, shape); err != nil {
 		return nil, rpcstatus.Error(codes.Internal, strings.ToValidUTF8(err.Error(), "\uFFFD"))
 	}
 	return &pb.PreloadSrsResponse{LoadTimeMs: millis(time.Since(begin))}, nil
@@ -234,32 +221,44 @@ func (s *Server) preload(ctx context.Context, request *pb.PreloadSrsRequest) (pr
 
 // evict lets parameters go that no proof uses; whether there were any is not told.
 func (s *Server) evict(ctx context.Context, request *pb.EvictSrsRequest) (proto.Message, error) {
-	shape, by, err := s.sizeOf(request.GetCircuitId())
-	if err != nil || by == nil {
+	shape := circuits[request.GetCircuitId()]
+	if shape == "" {
 		return &pb.EvictSrsResponse{}, nil // as in cuzk
 	}
-	if err := by.Evict(ctx, s.config.Params, shape); err != nil {
+	if err := s.config.Engine.Evict(ctx, s.config.Params, shape); err != nil {
 		return nil, rpcstatus.Error(codes.Internal, strings.ToValidUTF8(err.Error(), "\uFFFD"))
 	}
 	return &pb.EvictSrsResponse{}, nil
 }
 
 func (s *Server) status(context.Context, *pb.GetStatusRequest) (proto.Message, error) {
-	v := s.queue.look()
-	r := &pb.GetStatusResponse{
-		TotalProofsCompleted: v.totals.completed, TotalProofsFailed: v.totals.failed,
-		UptimeSeconds: uint64(time.Since(s.start).Seconds()),
+	n := s.config.Engine.JobCounts()
+	r := &pb.GetStatusResponse{TotalProofsCompleted: n.Done, TotalProofsFailed: n.Failed, UptimeSeconds: uint64(time.Since(s.start).Seconds()), Gpus: s.gpus()}
+	if n.Queued+n.Running > 0 {
+		r.Queues = []*pb.QueueStatus{{ProofKind: kindName(pb.ProofKind_POREP_SEAL_COMMIT), Pending: uint32(n.Queued), InProgress: uint32(n.Running)}}
 	}
-	if v.pending+v.running > 0 {
-		r.Queues = []*pb.QueueStatus{{ProofKind: kindName(pb.ProofKind_POREP_SEAL_COMMIT), Pending: uint32(v.pending), InProgress: uint32(v.running)}}
+	var oldest engine.JobProgress
+	for _, at := range s.config.Engine.Jobs() {
+		if at.State == engine.JobRunning && (oldest.ID == "" || at.Began.Before(oldest.Began)) {
+			oldest = at
+		}
 	}
-	if gpu := gpuOf(s.config.Device); gpu != nil {
-		if gpu.CurrentJobId = v.oldest; v.running > 0 {
+	for _, gpu := range r.Gpus {
+		if gpu.CurrentJobId = string(oldest.ID); oldest.ID != "" {
 			gpu.CurrentProofKind = kindName(pb.ProofKind_POREP_SEAL_COMMIT)
 		}
-		r.Gpus = []*pb.GPUStatus{gpu}
 	}
 	return r, nil
+}
+
+// gpus are the GPUs that prove, which share each job.
+func (s *Server) gpus() (all []*pb.GPUStatus) {
+	for _, device := range s.config.Engine.Devices() {
+		if gpu := gpuOf(device); gpu != nil {
+			all = append(all, gpu)
+		}
+	}
+	return all
 }
 
 // gpuOf reads the engine's name of a device, "cuda:1 NVIDIA H200"; nil for the CPU.
@@ -277,48 +276,31 @@ func gpuOf(device string) *pb.GPUStatus {
 }
 
 func (s *Server) metrics(context.Context, *pb.GetMetricsRequest) (proto.Message, error) {
-	v := s.queue.look()
+	n := s.config.Engine.JobCounts()
 	var b strings.Builder
 	metric := func(name, kind, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind) }
 	value := func(name string, v any) { fmt.Fprintf(&b, "%s %v\n", name, v) }
 	label := `{proof_kind="` + strings.ReplaceAll(kindName(pb.ProofKind_POREP_SEAL_COMMIT), "-", "_") + `"}`
 	metric("cuzk_proofs_completed_total", "counter", "Proofs made and verified.")
-	value("cuzk_proofs_completed_total", v.totals.completed)
+	value("cuzk_proofs_completed_total", n.Done)
 	metric("cuzk_proofs_failed_total", "counter", "Jobs that ended in an error.")
-	value("cuzk_proofs_failed_total", v.totals.failed)
+	value("cuzk_proofs_failed_total", n.Failed)
 	metric("cuzk_proofs_completed", "counter", "Proofs made and verified, by kind.")
-	value("cuzk_proofs_completed"+label, v.totals.completed)
+	value("cuzk_proofs_completed"+label, n.Done)
 	metric("cuzk_proofs_failed", "counter", "Jobs that ended in an error, by kind.")
-	value("cuzk_proofs_failed"+label, v.totals.failed)
+	value("cuzk_proofs_failed"+label, n.Failed)
 	metric("cuzk_proof_duration_seconds", "summary", "Time from submission to proof.")
-	value("cuzk_proof_duration_seconds_count"+label, v.totals.completed)
-	value("cuzk_proof_duration_seconds_sum"+label, v.totals.seconds)
+	value("cuzk_proof_duration_seconds_count"+label, n.Done)
+	value("cuzk_proof_duration_seconds_sum"+label, n.DoneTime.Seconds())
 	metric("cuzk_uptime_seconds", "gauge", "Time since the server began.")
 	value("cuzk_uptime_seconds", uint64(time.Since(s.start).Seconds()))
 	metric("cuzk_queue_depth", "gauge", "Jobs that wait.")
-	value("cuzk_queue_depth", v.pending)
+	value("cuzk_queue_depth", n.Queued)
 	metric("cuzk_running_jobs", "gauge", "Jobs in the engine.")
-	value("cuzk_running_jobs", v.running)
-	metric("cuzk_gpu_workers", "gauge", "Jobs that may be in the engine at a time.")
-	value("cuzk_gpu_workers", s.config.Jobs)
-	metric("sealc2_queue_bytes", "gauge", "Memory that submissions hold.")
-	value("sealc2_queue_bytes", s.room.held.Load())
+	value("cuzk_running_jobs", n.Running)
+	metric("cuzk_gpu_workers", "gauge", "GPUs that prove.")
+	value("cuzk_gpu_workers", len(s.gpus()))
+	metric("sealc2_queue_bytes", "gauge", "Memory that submissions hold until they are admitted.")
+	value("sealc2_queue_bytes", n.QueueBytes)
 	return &pb.GetMetricsResponse{PrometheusText: b.String()}, nil
-}
-
-// view is a queue at one moment.
-type view struct {
-	totals           totals
-	pending, running int
-	oldest           string // of those that run, the id of the one that began first
-}
-
-func (q *queue) look() view {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	v := view{totals: q.totals, pending: len(q.pending), running: len(q.running)}
-	if len(q.running) > 0 {
-		v.oldest = q.running[0].id
-	}
-	return v
 }

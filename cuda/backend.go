@@ -54,6 +54,7 @@ type Backend struct {
 	plans    map[planKey]*plan
 	sums     map[sumKey]msm.Plan
 	shares   map[shape]int
+	made     map[string]*madeSRS // by ID
 }
 
 // planned is a program as the device takes it.
@@ -67,6 +68,7 @@ type planned struct {
 type planKey struct {
 	shape      shape
 	partitions int
+	card       card
 }
 
 type sumKey struct {
@@ -117,7 +119,7 @@ func (b *Backend) planned(p *circuit.Program) (known *planned, image []byte, err
 func (b *Backend) planFor(s *shape, blocks func() (*pointBlocks, error), partitions int) (*plan, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	key := planKey{*s, partitions}
+	key := planKey{*s, partitions, b.cardFor(s)}
 	if p := b.plans[key]; p != nil {
 		return p, nil
 	}
@@ -125,7 +127,7 @@ func (b *Backend) planFor(s *shape, blocks func() (*pointBlocks, error), partiti
 	if err != nil {
 		return nil, err
 	}
-	p, err := planFor(s, cut, partitions, b.card)
+	p, err := planFor(s, cut, partitions, key.card)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +173,7 @@ func Open(config Config) (b *Backend, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b = &Backend{owner: o, threads: config.Threads, feeding: make(chan struct{}, 1), programs: map[*circuit.Program]*planned{}, plans: map[planKey]*plan{}, sums: map[sumKey]msm.Plan{}, shares: map[shape]int{}}
+	b = &Backend{owner: o, threads: config.Threads, feeding: make(chan struct{}, 1), programs: map[*circuit.Program]*planned{}, plans: map[planKey]*plan{}, sums: map[sumKey]msm.Plan{}, shares: map[shape]int{}, made: map[string]*madeSRS{}}
 	err = o.do(context.Background(), computing, op, func(_ context.Context, s *session) error {
 		b.urgent = config.urgentBytes(s.memory.limit)
 		s.memory.limit -= b.urgent
@@ -238,16 +240,35 @@ func (k *planned) cut() (*pointBlocks, error) { return &k.blocks, nil }
 
 // needs is a plan as the engine takes it.
 func (b *Backend) needs(p *plan, hostBytes int64) groth16.Plan {
+	points := p.pointBytes(b.card.unit)
 	all := groth16.Plan{Batch: p.batch, Ahead: p.ahead, HostBytes: hostBytes * int64(p.batch), DeviceBytes: p.each(), Threads: b.threads,
-		Shared: []host.Shared{{Key: p.common(b), Needs: host.Needs{DeviceBytes: p.shared}}}, Streams: p.streams()}
+		Shared: []host.Shared{{Key: p.common(b), Needs: host.Needs{DeviceBytes: p.shared - points}}}, Streams: p.streams()}
+	if points > 0 {
+		all.Shared = append(all.Shared, host.Shared{Key: p.stay(b), Needs: host.Needs{DeviceBytes: points}})
+	}
 	if p.pins() && b.card.hostBytes > 0 {
 		all.Shared = append(all.Shared, host.Shared{Key: hostMemoryKey{b}, Needs: host.Needs{HostBytes: b.card.hostBytes}, Free: b.freeHost})
 	}
 	return all
 }
 
-// commonKey is all that the memory which batches by a plan have together follows from, so that those by equal plans of jobs of different lengths
-// share it.
+// pointsKey is all that the memory of resident points follows from, for those of one SRS.
+type pointsKey struct {
+	backend  *Backend
+	points   [groth16.BlockCount]int
+	resident [groth16.BlockCount]bool
+}
+
+func (p *plan) stay(b *Backend) pointsKey {
+	k := pointsKey{backend: b, points: p.shape.points}
+	for block := range p.blocks {
+		k.resident[block] = p.blocks[block].resident
+	}
+	return k
+}
+
+// commonKey is all that the memory besides points follows from which batches by a plan have together, so that those by equal plans of jobs of
+// different lengths share it.
 type commonKey struct {
 	backend   *Backend
 	shape     shape

@@ -255,7 +255,8 @@ type pointBlocks [groth16.BlockCount]*msm.Block
 type card struct {
 	msm.Card
 	limit, unit int64 // of the device's memory: what may be taken, and what is mapped at once
-	held        int64 // of that, by the session
+	held        int64 // of that, by the session, and by points that are made there (Backend.MakeSRS), of another circuit
+	made        bool  // this circuit's points are there
 	hostBytes   int64 // of pinned host memory
 }
 
@@ -333,6 +334,9 @@ func mostSlot(limit int64) int64 {
 func (s *shape) quickest(blocks *pointBlocks, partitions int, on card, slot int64, sums sumMemo) *plan {
 	var fit []*plan
 	for _, resident := range [][groth16.BlockCount]bool{{true, true, true, true, true}, {true}, {}} {
+		if on.made && !resident[groth16.BlockL] {
+			continue
+		}
 		for _, vectors := range []int{3, 2, 1} {
 			for _, roots := range []roots{fullRoots, compactRoots} {
 				if vectors == 1 && (roots == fullRoots || ntt.HostedBytes(s.log) > on.hostBytes) {
@@ -397,11 +401,14 @@ func (s *shape) mostTogether(partitions int, resident [groth16.BlockCount]bool, 
 // refuse says what a partition takes at least: vectors, what is its own, and its tables.
 func (s *shape) refuse(on card) error {
 	least := func(vectors int) int64 {
-		p := newPlan(s, [groth16.BlockCount]bool{}, compactRoots, vectors, 1, 1)
-		p.slots, p.slotBytes = slotCount, leastSlot
+		m := on.made
+		p := newPlan(s, [groth16.BlockCount]bool{m, m, m, m, m}, compactRoots, vectors, 1, 1)
+		if !m {
+			p.slots, p.slotBytes = slotCount, leastSlot
+		}
 		p.layOwn(on.unit)
 		p.layVectors()
-		return on.held + p.each() + p.roots.bytes(s.log) + s.resident + p.slotsBytes() + p.work.bytes
+		return on.held + p.pointBytes(on.unit) + p.each() + p.roots.bytes(s.log) + s.resident + p.slotsBytes() + p.work.bytes
 	}
 	two, one := least(2), least(1)
 	want := fmt.Sprintf("more than %d bytes (%s)", two, host.FormatBytes(two))
@@ -678,6 +685,16 @@ func (s *shape) sum(b groth16.Block) msm.Shape {
 		m.Variables = max(s.inputs, s.aux)
 	}
 	return m
+}
+
+// pointBytes is what resident points take.
+func (p *plan) pointBytes(unit int64) (bytes int64) {
+	for b := range p.blocks {
+		if p.blocks[b].resident {
+			bytes += roundUp(p.shape.blockBytes(groth16.Block(b)), unit)
+		}
+	}
+	return bytes
 }
 
 // streams says whether points come up while they are used.

@@ -3,10 +3,12 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/sealc2/sealc2/cuda/setup"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -57,6 +59,7 @@ func (b *Backend) Preload(ctx context.Context, p *circuit.Program, partitions in
 // Pinned copies in host memory stay too: giving them back would stall the device.
 func (b *Backend) Evict(ctx context.Context, id string) error {
 	return b.owner.do(ctx, computing, "cuda.Evict", func(_ context.Context, s *session) error {
+		b.forgetMade(s, func(made string) bool { return made == id })
 		s.memory.unpinMade(id)
 		return s.memory.evict(func(key any) bool { k, ok := key.(blockKey); return ok && k.id == id })
 	})
@@ -71,12 +74,84 @@ func (b *Backend) Release(ctx context.Context) error {
 	})
 }
 
-// MakeSRS makes development parameters straight in device memory, where they stay until Evict: no file has them. ReadG1 and
+// madeSRS is parameters whose points were made in device memory, and stay there: no file has them.
+type madeSRS struct {
+	srs     groth16.SRS
+	name    string // of the circuit
+	points  [groth16.BlockCount]int
+	bytes   int64
+	session *session
+}
+
+// cardFor is the card that partitions of a shape are planned for: with what made points leave of it, but for one set of its own, which they are taken to be proved with.
+// The caller holds mu.
+func (b *Backend) cardFor(s *shape) card {
+	on := b.card
+	for _, m := range b.made {
+		if !on.made && m.name == s.name && m.points == s.points {
+			on.made = true
+		} else {
+			on.held += m.bytes
+		}
+	}
+	return on
+}
+
+// SRSNeeds is what MakeSRS takes of a budget: the points, which stay, under the key that plans for them have, and memory to make them in; none where they are there
+// already.
+func (b *Backend) SRSNeeds(ctx context.Context, spec *setup.Spec) (points host.Shared, scratch int64, err error) {
+	key := pointsKey{backend: b}
+	for block := range groth16.BlockCount {
+		key.points[block], key.resident[block] = spec.Len(block), true
+	}
+	err = b.owner.do(ctx, computing, "cuda.MakeSRS", func(_ context.Context, s *session) error {
+		points = host.Shared{Key: key, Needs: host.Needs{DeviceBytes: madeBytes(spec, s)}}
+		if b.madeIn(s, spec.ID()) == nil {
+			scratch = s.memory.mapped(spec.ScratchBytes(s.device))
+		}
+		return nil
+	})
+	return points, scratch, err
+}
+
+// madeBytes is what a spec's points take.
+func madeBytes(spec *setup.Spec, s *session) (bytes int64) {
+	for block := range groth16.BlockCount {
+		bytes += s.memory.mapped(specBytes(spec, block))
+	}
+	return bytes
+}
+
+func specBytes(spec *setup.Spec, block groth16.Block) int64 {
+	return max(1, int64(spec.Len(block))*group(block).PointBytes())
+}
+
+// madeIn is what was made in a session under an ID; nil where nothing was.
+func (b *Backend) madeIn(s *session, id string) *madeSRS {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m := b.made[id]; m != nil && m.session == s {
+		return m
+	}
+	return nil
+}
+
+// forgetMade is for points that are gone with their session, or by Evict.
+func (b *Backend) forgetMade(s *session, gone func(id string) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.made, func(id string, m *madeSRS) bool { return m.session == s && gone(id) })
+}
+
+// MakeSRS makes development parameters straight in device memory, where they stay until Evict: no file has them. Made once more, they are the same. ReadG1 and
 // ReadG2 copy from there. Errors: NoMemory where the points, and what making them takes, do not fit the device; the driver's.
-func (b *Backend) MakeSRS(ctx context.Context, spec *setup.Spec) (groth16.SRS, error) {
+func (b *Backend) MakeSRS(ctx context.Context, spec *setup.Spec) (srs groth16.SRS, err error) {
 	const op = "cuda.MakeSRS"
-	var key *groth16.VerifyingKey
-	err := b.owner.do(ctx, computing, op, func(ctx context.Context, s *session) (err error) {
+	err = b.owner.do(ctx, computing, op, func(ctx context.Context, s *session) (err error) {
+		if m := b.madeIn(s, spec.ID()); m != nil {
+			srs = m.srs
+			return nil
+		}
 		maker, err := setup.New(s.library.Kernel)
 		if err != nil {
 			return err
@@ -106,30 +181,36 @@ func (b *Backend) MakeSRS(ctx context.Context, spec *setup.Spec) (groth16.SRS, e
 				}
 			}
 		}()
+		m := &madeSRS{name: spec.Name(), bytes: madeBytes(spec, s), session: s}
 		for block := range groth16.BlockCount {
-			count := spec.Len(block)
-			r, err := s.memory.keep(blockKey{spec.ID(), block}, max(1, int64(count)*group(block).PointBytes()))
+			m.points[block] = spec.Len(block)
+			r, err := s.memory.keep(blockKey{spec.ID(), block}, specBytes(spec, block))
 			if err != nil {
 				return err
 			}
 			made = append(made, r)
-			if err := making.Points(block, 0, count, r.arena.Base()); err != nil {
+			if err := making.Points(block, 0, m.points[block], r.arena.Base()); err != nil {
 				return err
 			}
 			if err := s.compute.Synchronize(ctx); err != nil {
 				return err
 			}
 		}
-		key = making.Key()
 		for _, r := range made {
 			s.memory.fill(r, madeHere{})
 		}
+		m.srs = spec.SRS(making.Key(), b.fetchPoints(spec.ID()))
+		srs = m.srs
+		s.closed = func() { b.forgetMade(s, func(string) bool { return true }) }
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.made[spec.ID()] = m
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return spec.SRS(key, b.fetchPoints(spec.ID())), nil
+	return srs, nil
 }
 
 // madeHere marks points that no file has: they are pinned once for good.

@@ -24,7 +24,8 @@ type session struct {
 	library *driver.Library
 	events  []*driver.Event
 	memory  *memory
-	died    error // what the context died of
+	died    error  // what the context died of
+	closed  func() // tells whoever has to know that its memory is gone; nil: nobody
 
 	// Of the lane that copies.
 	up      *driver.Stream
@@ -234,6 +235,9 @@ func (s *session) drain(lane laneID) error {
 
 // close gives everything back, in an order that leaves nothing in use. It goes on after errors and returns them all.
 func (s *session) close() error {
+	if s.closed != nil {
+		s.closed()
+	}
 	var all []error
 	if s.word != nil {
 		all = append(all, s.word.Close())

@@ -14,7 +14,7 @@ import (
 func (b *Backend) Shrink(ctx context.Context, err error) bool {
 	var refused *driver.Failure
 	if !errors.As(err, &refused) {
-		return b.MemoryBytes() < b.whole-b.card.held
+		return b.shrunk()
 	}
 	if refused.Result != driver.OutOfMemory {
 		return false
@@ -28,20 +28,25 @@ func (b *Backend) Shrink(ctx context.Context, err error) bool {
 		limit := s.memory.shrink(free - headroom(free))
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if shrunk = limit < b.card.limit; shrunk {
-			b.card.limit = limit
-			clear(b.plans)
-		}
+		shrunk = limit < b.card.limit
+		b.card.limit = limit
 		return nil
 	})
 	if failed != nil {
 		return false
 	}
 	if !shrunk { // another batch may have been here before
-		return b.MemoryBytes() < b.whole-b.card.held
+		return b.shrunk()
 	}
 	b.owner.config.log("warn", "device %s: other programs have taken memory: plans are for %d bytes now", b.name, b.MemoryBytes())
 	return true
+}
+
+// shrunk says whether plans are for less than the whole part.
+func (b *Backend) shrunk() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.card.limit < b.whole
 }
 
 // shrink lowers the limit to what is mapped and what is free besides, and returns it.
@@ -59,8 +64,5 @@ func (b *Backend) grow(s *session) {
 	s.memory.mu.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.card.limit != b.whole {
-		b.card.limit = b.whole
-		clear(b.plans)
-	}
+	b.card.limit = b.whole
 }

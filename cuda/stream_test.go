@@ -47,7 +47,7 @@ func (f *form) plan(b *Backend, v *tiny) error {
 		return err
 	}
 	clear(b.plans)
-	b.plans[planKey{*s, f.count}] = p
+	b.plans[planKey{*s, f.count, b.card}] = p
 	return nil
 }
 

@@ -8,12 +8,15 @@ import (
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/params"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
 // maker is a backend that makes development parameters where it needs them.
 type maker interface {
+	// SRSNeeds is what MakeSRS takes: points, which stay, as plans share them, and memory to make them in.
+	SRSNeeds(ctx context.Context, spec *setup.Spec) (points host.Shared, scratch int64, err error)
 	MakeSRS(ctx context.Context, spec *setup.Spec) (groth16.SRS, error)
 }
 
@@ -50,7 +53,7 @@ func (e *Engine) makeSRS(ctx context.Context, op string, p *circuit.Program, nam
 	e.log("warn", "%s: development parameters made in the memory of %s: proofs under their key prove nothing", name, e.Device())
 	var srs groth16.SRS // the first device's; each finds its own points by the same ID
 	for _, d := range e.devices {
-		made, err := d.backend.(maker).MakeSRS(ctx, spec)
+		made, err := e.makeOn(ctx, d, spec)
 		if err != nil {
 			return nil, status.Wrap(status.KindOf(err), op, fmt.Sprintf("%s on %s", name, d.name), err)
 		}
@@ -59,6 +62,29 @@ func (e *Engine) makeSRS(ctx context.Context, op string, p *circuit.Program, nam
 		}
 	}
 	return srs, nil
+}
+
+// makeOn makes parameters on a device, once the budget has room for them, which they are taken out of.
+func (e *Engine) makeOn(ctx context.Context, d *device, spec *setup.Spec) (groth16.SRS, error) {
+	m := d.backend.(maker)
+	points, scratch, err := m.SRSNeeds(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	points.Key = sharedOf{points.Key, spec.ID()}
+	points.Needs.Memory[d.memory] = points.Needs.DeviceBytes
+	needs := host.Needs{DeviceBytes: scratch}
+	needs.Memory[d.memory] = scratch
+	held := e.budget.Open(host.Priority{})
+	defer held.Release()
+	if err := held.Grow(ctx, needs, points); err != nil {
+		return nil, err
+	}
+	srs, err := m.MakeSRS(ctx, spec)
+	if err == nil {
+		e.budget.Keep(points)
+	}
+	return srs, err
 }
 
 // newSpec says which parameters to make of a program.

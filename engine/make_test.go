@@ -21,9 +21,17 @@ func TestMakeSRS_ProveProgram(t *testing.T) {
 	}
 	for _, name := range names {
 		c := loadTiny(t, name)
+		before := e.budget.Usage()
 		srs, err := e.makeSRS(t.Context(), "engine.MakeSRS", c.program, name, params.DefaultSetupText)
 		if err != nil {
 			t.Fatal(err)
+		}
+		made := e.budget.Usage()
+		if made.Ceiling.DeviceBytes >= before.Ceiling.DeviceBytes || made.Ceiling.Memory[0] >= before.Ceiling.Memory[0] || made.Ceiling.Memory[1] >= before.Ceiling.Memory[1] || made.Used != before.Used {
+			t.Errorf("%s: the points are not out of the budget: %+v, before %+v", name, made, before)
+		}
+		if again, err := e.makeSRS(t.Context(), "engine.MakeSRS", c.program, name, params.DefaultSetupText); err != nil || again != srs || e.budget.Usage().Ceiling != made.Ceiling {
+			t.Errorf("%s: made again: %v", name, err)
 		}
 		rounds := []int{2, 1} // each device; and what is there once more
 		if testing.Short() {

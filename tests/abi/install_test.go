@@ -13,9 +13,9 @@ import (
 	"github.com/sealc2/sealc2/tests/support"
 )
 
-// The example is what a C user starts from: it must build from an installed tree with pkg-config and no
-// warning, say why it fails, and prove and verify.
-func TestExample_FromInstalledTree(t *testing.T) {
+// The examples are what a C user starts from: they must build from an installed tree with pkg-config and no
+// warning, say why they fail, prove and verify, and cancel.
+func TestExamples_FromInstalledTree(t *testing.T) {
 	prefix := t.TempDir()
 	run(t, 10*time.Minute, nil, "make", "-C", root, "install", "PREFIX="+prefix)
 	for _, name := range []string{"bin/sealc2", "lib/libsealc2.so", "lib/pkgconfig/sealc2.pc", "include/sealc2.h", "include/sealc2_ffi.h",
@@ -31,19 +31,49 @@ func TestExample_FromInstalledTree(t *testing.T) {
 	} else {
 		t.Log("no pkg-config on this machine: the flags are those that sealc2.pc should give")
 	}
-	program := filepath.Join(t.TempDir(), "prove_verify")
-	args := append([]string{"-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", filepath.Join(root, "bindings/c/prove_verify.c"), "-o", program}, flags...)
-	run(t, time.Minute, nil, "gcc", args...)
-
-	path := "LD_LIBRARY_PATH=" + filepath.Join(prefix, "lib")
-	command := exec.Command(program, caseC1(), "2", "1000", "/nowhere")
-	command.Env = append(os.Environ(), path)
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	if err := command.Run(); command.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "prove: input: ") ||
-		!strings.Contains(stderr.String(), "replica_id") {
-		t.Errorf("wrong sector id: %v\n%s", err, stderr.String())
+	programs := t.TempDir()
+	build := func(name string) string {
+		args := append([]string{"-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", filepath.Join(root, "bindings/c", name+".c"),
+			"-o", filepath.Join(programs, name)}, flags...)
+		run(t, time.Minute, nil, "gcc", args...)
+		return filepath.Join(programs, name)
 	}
+	program, jobs := build("prove_verify"), build("jobs")
+	path := "LD_LIBRARY_PATH=" + filepath.Join(prefix, "lib")
+	refused := func(t *testing.T, program string, arguments []string, words ...string) {
+		t.Helper()
+		command := exec.Command(program, arguments...)
+		command.Env = append(os.Environ(), path)
+		var stderr bytes.Buffer
+		command.Stderr = &stderr
+		err := command.Run()
+		if command.ProcessState.ExitCode() != 1 {
+			t.Errorf("%v: %v\n%s", arguments, err, stderr.String())
+		}
+		for _, word := range words {
+			if !strings.Contains(stderr.String(), word) {
+				t.Errorf("%v: no %q in\n%s", arguments, word, stderr.String())
+			}
+		}
+	}
+	refused(t, program, []string{caseC1(), "2", "1000", "/nowhere"}, "prove: input: ", "replica_id")
+	refused(t, jobs, []string{caseC1(), "2", "1000", "/nowhere"}, "submit: input: ", "replica_id")
+	refused(t, jobs, []string{caseC1(), "1", "1000", "/nowhere"}, "wait: params: ", "/nowhere")
+	t.Run("cancel", func(t *testing.T) {
+		refused(t, jobs, []string{caseC1(), "1", "1000", support.Params(t), "0"}, "porep-1000-1: ", `wait: cancelled: engine.Cancel: job "porep-1000-1": cancelled`)
+	})
+	t.Run("jobs", func(t *testing.T) {
+		out := run(t, 20*time.Minute, []string{path}, jobs, caseC1(), "1", "1000", support.Params(t))
+		proof, err := hex.DecodeString(strings.TrimSuffix(out, "\n"))
+		if err != nil || len(proof) != 192 {
+			t.Fatalf("%d bytes, %v", len(proof), err)
+		}
+		proofFile := filepath.Join(t.TempDir(), "proof")
+		if err := os.WriteFile(proofFile, proof, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(t, 5*time.Minute, nil, filepath.Join(prefix, "bin/sealc2"), "verify", "--c1", caseC1(), "--proof", proofFile, "--params", support.Params(t))
+	})
 	t.Run("prove", func(t *testing.T) {
 		proofFile := filepath.Join(t.TempDir(), "proof")
 		out := run(t, 20*time.Minute, []string{path}, program, caseC1(), "1", "1000", support.Params(t), proofFile)

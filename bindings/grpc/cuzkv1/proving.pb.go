@@ -390,7 +390,7 @@ func (x *SubmitProofRequest) GetCommDNew() []byte {
 type SubmitProofResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	JobId         string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
-	QueuePosition uint32                 `protobuf:"varint,2,opt,name=queue_position,json=queuePosition,proto3" json:"queue_position,omitempty"` // how many waited before it
+	QueuePosition uint32                 `protobuf:"varint,2,opt,name=queue_position,json=queuePosition,proto3" json:"queue_position,omitempty"` // how many that wait go before it
 	AssignedGpu   string                 `protobuf:"bytes,3,opt,name=assigned_gpu,json=assignedGpu,proto3" json:"assigned_gpu,omitempty"`        // never set
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -505,7 +505,7 @@ type AwaitProofResponse struct {
 	Status        AwaitProofResponse_Status `protobuf:"varint,2,opt,name=status,proto3,enum=cuzk.v1.AwaitProofResponse_Status" json:"status,omitempty"`
 	Proof         []byte                    `protobuf:"bytes,3,opt,name=proof,proto3" json:"proof,omitempty"` // PoRep: 192 bytes a partition, in partition order, verified
 	ErrorMessage  string                    `protobuf:"bytes,4,opt,name=error_message,json=errorMessage,proto3" json:"error_message,omitempty"`
-	QueueWaitMs   uint64                    `protobuf:"varint,10,opt,name=queue_wait_ms,json=queueWaitMs,proto3" json:"queue_wait_ms,omitempty"`    // until the engine took it
+	QueueWaitMs   uint64                    `protobuf:"varint,10,opt,name=queue_wait_ms,json=queueWaitMs,proto3" json:"queue_wait_ms,omitempty"`    // until it began
 	SrsLoadMs     uint64                    `protobuf:"varint,11,opt,name=srs_load_ms,json=srsLoadMs,proto3" json:"srs_load_ms,omitempty"`          // stage params
 	SynthesisMs   uint64                    `protobuf:"varint,12,opt,name=synthesis_ms,json=synthesisMs,proto3" json:"synthesis_ms,omitempty"`      // stages parse, check, inputs, expand, evaluate
 	GpuComputeMs  uint64                    `protobuf:"varint,13,opt,name=gpu_compute_ms,json=gpuComputeMs,proto3" json:"gpu_compute_ms,omitempty"` // stages quotient, msm_*, assemble, on whatever device proves
@@ -821,7 +821,7 @@ func (*GetStatusRequest) Descriptor() ([]byte, []int) {
 
 type GetStatusResponse struct {
 	state                  protoimpl.MessageState `protogen:"open.v1"`
-	Gpus                   []*GPUStatus           `protobuf:"bytes,1,rep,name=gpus,proto3" json:"gpus,omitempty"`                            // the device that proves; none where that is the CPU
+	Gpus                   []*GPUStatus           `protobuf:"bytes,1,rep,name=gpus,proto3" json:"gpus,omitempty"`                            // the GPUs that prove; none where that is the CPU
 	LoadedSrs              []*SRSStatus           `protobuf:"bytes,2,rep,name=loaded_srs,json=loadedSrs,proto3" json:"loaded_srs,omitempty"` // never set
 	Queues                 []*QueueStatus         `protobuf:"bytes,3,rep,name=queues,proto3" json:"queues,omitempty"`                        // kinds of which a job waits or runs
 	TotalProofsCompleted   uint64                 `protobuf:"varint,4,opt,name=total_proofs_completed,json=totalProofsCompleted,proto3" json:"total_proofs_completed,omitempty"`

@@ -125,9 +125,9 @@ func checkStruct(op, name string, data unsafe.Pointer, want uintptr) error {
 // readStruct copies a struct that callers of an earlier version may give without its last fields, which then are zero. least is the
 // size that it had in the first version.
 func readStruct[T any](op, name string, data unsafe.Pointer, least uintptr) (value T, err error) {
-	want := unsafe.Sizeof(value)
-	if data != nil {
-		want = max(least, min(want, uintptr(*(*C.size_t)(data))))
+	want := unsafe.Sizeof(value) // also in the error for a size that no version had
+	if data != nil && uintptr(*(*C.size_t)(data)) >= least {
+		want = min(want, uintptr(*(*C.size_t)(data)))
 	}
 	if err := checkStruct(op, name, data, want); err != nil {
 		return value, err

@@ -148,7 +148,7 @@ func (e *Engine) jobMetrics(w *exposition) {
 		for class := range ClassCount {
 			n += ended[outcome{class, kind}]
 		}
-		if kind != status.OK && (n > 0 || kind == status.SelfCheck) { // hardware that fails is worth a line of zero
+		if kind != status.OK && kind != status.Cancelled && (n > 0 || kind == status.SelfCheck) { // hardware that fails is worth a line of zero
 			w.sample(float64(n), "kind", kind.String())
 		}
 	}

@@ -91,6 +91,9 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s: want %g, got %g", name, want, got[name])
 		}
 	}
+	if n, there := got[`sealc2_failures_total{kind="cancelled"}`]; there {
+		t.Errorf("%g jobs that were cancelled are among the failures", n)
+	}
 	var compute float64
 	for name, value := range got {
 		if strings.HasPrefix(name, `sealc2_stage_seconds_total{device="cpu",lane="device"`) {

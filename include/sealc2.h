@@ -361,8 +361,9 @@ sealc2_status sealc2_prove_assignments(sealc2_engine engine, const sealc2_assign
 /* Submits a sector to be proved, and returns when its request is copied. What can be told beforehand is told now: a C1 output
  * whose statement is malformed or of another sector, and a proof that the budget can never hold, with both numbers. The
  * first job of a sector size records its circuit: a second or two at 32 GiB. A job that is under way or done under the same id:
- * with the same content the handle is one more of that job, with other content it is SEALC2_CALLER. The id of a job that
- * failed or was cancelled can be used again. The last 1024 jobs that ended are remembered, longest those that nobody waited for.
+ * with the same content the handle is one more of that job, which keeps its class and its deadline; with other content it is
+ * SEALC2_CALLER. The id of a job that failed or was cancelled can be used again. The last 1024 jobs that ended are remembered,
+ * longest those that nobody waited for.
  * in       request: as for sealc2_prove, with job 0 and without callbacks; options: NULL for none
  * out      *job, to be closed by sealc2_job_close
  * errors   CALLER, INPUT, UNSUPPORTED, NO_MEMORY, TIMEOUT (no room in the queue), CANCELLED, FORKED, INTERNAL

@@ -98,6 +98,9 @@ static void case_jobs_null(void) {
     check(needs.partitions == 1 && needs.host_bytes > needs.host_limit && needs.host_limit == (1 << 20) - (1 << 15),
           "needs %" PRIu64 " of %" PRIu64 " bytes", needs.host_bytes, needs.host_limit);
     expect("close", lib.sealc2_close(engine, &error_out), SEALC2_OK);
+    old.size = 8;
+    expect("a config of no version", lib.sealc2_open(&old, &engine, &error_out), SEALC2_CALLER);
+    check(strstr(said(), "sizeof = 48, got 8") != NULL, "its size is not said: %s", said());
     old.size = sizeof old;
     expect("device memory without an end", lib.sealc2_open(&old, &engine, &error_out), SEALC2_CALLER);
     check(strstr(said(), "config.device_bytes") != NULL, "field not named: %s", said());

@@ -32,6 +32,7 @@ const limit = 20 * time.Second
 // stand is an engine whose jobs are real and whose proofs are none, and end when a test says so.
 type stand struct {
 	*engine.Engine
+	devices []string // nil: one GPU
 	kept    []string // calls about parameters
 	keepErr error
 
@@ -63,7 +64,12 @@ func (p *stand) Submit(ctx context.Context, request *engine.ProveRequest, option
 	return p.SubmitFunc(ctx, request, options, p.Prove)
 }
 
-func (p *stand) Devices() []string { return []string{"cuda:1 NVIDIA H200"} }
+func (p *stand) Devices() []string {
+	if p.devices != nil {
+		return p.devices
+	}
+	return []string{"cuda:1 NVIDIA H200"}
+}
 
 func (p *stand) Preload(_ context.Context, _ engine.ParamSource, shape string) error {
 	p.kept = append(p.kept, "load "+shape)
@@ -501,6 +507,69 @@ func TestProve_ClientGone(t *testing.T) {
 	if err != nil || result.Status != pb.AwaitProofResponse_CANCELLED || result.ErrorMessage == "" {
 		t.Errorf("the job that never ran: %v, %v", result, err)
 	}
+}
+
+// Goal: a job that was submitted runs to its end, whoever joins it and goes, and so does one that somebody submits who does not wait.
+func TestProve_Submitted(t *testing.T) {
+	p := &stand{begun: make(chan string, 9), finish: make(chan error)}
+	r := newRig(t, p, nil)
+	submit := func(id string) {
+		t.Helper()
+		if _, err := r.client.SubmitProof(t.Context(), porep(id, "abc")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, submittedFirst := range []bool{true, false} {
+		id := fmt.Sprint("submitted first ", submittedFirst)
+		if submittedFirst {
+			submit(id)
+		}
+		ctx, gone := context.WithCancel(t.Context())
+		defer gone()
+		waits := r.start(ctx, porep(id, "abc"))
+		next(t, p.begun)
+		if !submittedFirst {
+			until(t, "it waits", func() bool { return r.waiters(engine.JobID(id)) == 1 })
+			submit(id)
+		}
+		if r.waiters(engine.JobID(id)) != 0 {
+			t.Errorf("%s: it would end with who waits", id)
+		}
+		gone()
+		if got := next(t, waits); rpcstatus.Code(got.err) != codes.Canceled {
+			t.Errorf("%s: %v", id, got)
+		}
+		p.finish <- nil
+		result, err := r.client.AwaitProof(t.Context(), &pb.AwaitProofRequest{JobId: id})
+		wantProof(t, outcome{result, err}, "abc")
+	}
+	if p.count() != 2 {
+		t.Errorf("proved %d times", p.count())
+	}
+}
+
+// Goal: each GPU has its entry, with the job that began first of those that they share.
+func TestStatus_GPUs(t *testing.T) {
+	p := &stand{begun: make(chan string, 9), finish: make(chan error), devices: []string{"cpu", "cuda:0 NVIDIA H200", "cuda:3 NVIDIA L4, 24 GB", "cuda:x"}}
+	r := newRig(t, p, nil)
+	if g := r.status().Gpus; len(g) != 2 || g[0].Ordinal != 0 || g[1].Ordinal != 3 || g[1].Name != "NVIDIA L4, 24 GB" || g[0].CurrentJobId != "" || g[0].CurrentProofKind != "" {
+		t.Errorf("%v", g)
+	}
+	first := r.start(t.Context(), porep("first", "abc"))
+	next(t, p.begun)
+	urgent := porep("urgent", "abc")
+	urgent.Priority = pb.Priority_CRITICAL
+	second := r.start(t.Context(), urgent)
+	next(t, p.begun)
+	for _, g := range r.status().Gpus {
+		if g.CurrentJobId != "first" || g.CurrentProofKind != "porep-c2" {
+			t.Errorf("%v", g)
+		}
+	}
+	p.finish <- nil
+	p.finish <- nil
+	wantProof(t, next(t, first), "abc")
+	wantProof(t, next(t, second), "abc")
 }
 
 // Goal: a connection that breaks off within a message, or in the middle of a proof without a word, leaves nothing behind.

@@ -49,12 +49,13 @@ type Backend struct {
 	threads int
 	feeding chan struct{} // has an element while a batch feeds points
 
-	mu       sync.Mutex
-	programs map[*circuit.Program]*planned
-	plans    map[planKey]*plan
-	sums     map[sumKey]msm.Plan
-	shares   map[shape]int
-	made     map[string]*madeSRS // by ID
+	programs memo[*circuit.Program, *planned]
+	plans    memo[planKey, *plan]
+	sums     memo[sumKey, msm.Plan]
+	shares   memo[shape, int]
+
+	mu   sync.Mutex          // of the card's limit and what was made
+	made map[string]*madeSRS // by ID
 }
 
 // planned is a program as the device takes it.
@@ -76,79 +77,48 @@ type sumKey struct {
 	limit int64
 }
 
-// memoLimit is how many programs and plans are remembered, which are some kilobytes each. A plan takes milliseconds to
-// find, and three callers ask for it in each proof.
-const memoLimit = 64
-
-// remember keeps a value, and forgets all others where there are too many.
-func remember[K comparable, V any](m map[K]V, key K, value V) {
-	if len(m) >= memoLimit {
-		clear(m)
-	}
-	m[key] = value
-}
-
-// planned says where a program's rows lie in its tables; image is their content, and nil where they were known.
-func (b *Backend) planned(p *circuit.Program) (known *planned, image []byte, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if known = b.programs[p]; known != nil {
-		return known, nil, nil
-	}
-	t, image, err := rows.Build(p)
-	if err != nil {
-		return nil, nil, err
-	}
-	known = &planned{tables: t, shape: programShape(p, t)}
-	d := p.Density()
-	for block := range groth16.BlockCount {
-		if block == groth16.BlockH {
-			known.blocks[block] = msm.PlainBlock(known.shape.points[block])
-			continue
+// planned says where a program's rows lie in its tables, whose image is made once more when it goes up.
+func (b *Backend) planned(p *circuit.Program) (*planned, error) {
+	return b.programs.get(p, func() (*planned, error) {
+		t, _, err := rows.Build(p)
+		if err != nil {
+			return nil, err
 		}
-		aux := msm.Known{Count: p.AuxCount(), Kind: p.Kinds()}
-		if known.blocks[block], err = msm.NewBlock(knownSections(block, d, msm.Known{Count: p.InputCount()}, aux)); err != nil {
-			return nil, nil, err
+		known := &planned{tables: t, shape: programShape(p, t)}
+		d := p.Density()
+		for block := range groth16.BlockCount {
+			if block == groth16.BlockH {
+				known.blocks[block] = msm.PlainBlock(known.shape.points[block])
+				continue
+			}
+			aux := msm.Known{Count: p.AuxCount(), Kind: p.Kinds()}
+			if known.blocks[block], err = msm.NewBlock(knownSections(block, d, msm.Known{Count: p.InputCount()}, aux)); err != nil {
+				return nil, err
+			}
 		}
-	}
-	remember(b.programs, p, known)
-	return known, image, nil
+		return known, nil
+	})
 }
 
 // planFor is the plan of a shape. Errors: NoMemory.
 func (b *Backend) planFor(s *shape, blocks func() (*pointBlocks, error), partitions int) (*plan, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	key := planKey{*s, partitions, b.cardFor(s)}
-	if p := b.plans[key]; p != nil {
-		return p, nil
-	}
-	cut, err := blocks()
-	if err != nil {
-		return nil, err
-	}
-	p, err := planFor(s, cut, partitions, key.card)
-	if err != nil {
-		return nil, err
-	}
-	remember(b.plans, key, p)
-	b.owner.config.log("debug", "device %s: %s", b.name, p)
-	return p, nil
+	on := b.cardFor(s)
+	return b.plans.get(planKey{*s, partitions, on}, func() (*plan, error) {
+		cut, err := blocks()
+		if err != nil {
+			return nil, err
+		}
+		p, err := planFor(s, cut, partitions, on)
+		if err == nil {
+			b.owner.config.log("debug", "device %s: %s", b.name, p)
+		}
+		return p, err
+	})
 }
 
 // sumPlan is the plan of a sum in so much scratch memory.
 func (b *Backend) sumPlan(s msm.Shape, limit int64) (msm.Plan, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	key := sumKey{s, limit}
-	if p, ok := b.sums[key]; ok {
-		return p, nil
-	}
-	p, err := msm.PlanFor(s, b.card.Card, limit)
-	if err == nil {
-		remember(b.sums, key, p)
-	}
-	return p, err
+	return b.sums.get(sumKey{s, limit}, func() (msm.Plan, error) { return msm.PlanFor(s, b.card.Card, limit) })
 }
 
 // headroom is the part of a device's free memory that is left to others when nobody configured a limit, besides what
@@ -173,7 +143,7 @@ func Open(config Config) (b *Backend, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b = &Backend{owner: o, threads: config.Threads, feeding: make(chan struct{}, 1), programs: map[*circuit.Program]*planned{}, plans: map[planKey]*plan{}, sums: map[sumKey]msm.Plan{}, shares: map[shape]int{}, made: map[string]*madeSRS{}}
+	b = &Backend{owner: o, threads: config.Threads, feeding: make(chan struct{}, 1), made: map[string]*madeSRS{}}
 	err = o.do(context.Background(), computing, op, func(_ context.Context, s *session) error {
 		b.urgent = config.urgentBytes(s.memory.limit)
 		s.memory.limit -= b.urgent
@@ -225,7 +195,7 @@ func (b *Backend) Close() error { return b.owner.close() }
 // Plan returns what partitions of the program need. Errors: NoMemory for one that never fits the device, with both
 // numbers.
 func (b *Backend) Plan(p *circuit.Program, partitions int) (groth16.Plan, error) {
-	known, _, err := b.planned(p)
+	known, err := b.planned(p)
 	if err != nil {
 		return groth16.Plan{}, err
 	}
@@ -329,21 +299,14 @@ func (b *Backend) planOf(a *groth16.Assignment, partitions int) (*plan, error) {
 // plan.
 func (b *Backend) shapeOf(a *groth16.Assignment) *shape {
 	s := assignmentShape(a)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	share, ok := b.shares[*s]
-	if !ok {
-		share = sampleShare(a)
-		remember(b.shares, *s, share)
-	}
-	s.share = share
+	s.share, _ = b.shares.get(*s, func() (int, error) { return sampleShare(a), nil })
 	return s
 }
 
 // Begin starts a batch; see groth16.Backend. It touches no device. Errors: Params when a block of the SRS has another
 // length than the program's queries; NoMemory when the arena is too small or the device is.
 func (b *Backend) Begin(p *circuit.Program, partitions, count int, inputs func(k int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
-	known, _, err := b.planned(p)
+	known, err := b.planned(p)
 	if err != nil {
 		return nil, err
 	}

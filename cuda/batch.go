@@ -261,22 +261,35 @@ func (b *batch) unpin(s *session, r *resident) {
 	}
 }
 
-// resident pins what is resident under a key, and lets fill make it where it is not, in so many bytes.
+// resident pins what is resident under a key, if need be once another batch has filled it, and lets fill make it where it is not, in so many bytes.
 func (b *batch) resident(ctx context.Context, op string, key any, bytes int64, fill func(ctx context.Context, r *resident) error) (r *resident, err error) {
 	fresh := false
-	err = b.do(ctx, copying, op, func(_ context.Context, s *session) (err error) {
-		if r = s.memory.find(key); r == nil {
-			fresh = true
-			if r, err = s.memory.keep(key, bytes); err != nil {
-				return err
+	for r == nil {
+		var filling <-chan struct{}
+		err = b.do(ctx, copying, op, func(_ context.Context, s *session) (err error) {
+			if r, filling = s.memory.find(key); filling != nil {
+				return nil
 			}
+			if r == nil {
+				fresh = true
+				if r, err = s.memory.keep(key, bytes); err != nil {
+					return err
+				}
+			}
+			b.pin(r)
+			return nil
+		})
+		if err == nil && r == nil {
+			err = wait(ctx, op, filling)
 		}
-		b.pin(r)
-		return nil
-	})
-	if err != nil || !fresh {
-		return r, err
+		if err != nil {
+			return nil, err
+		}
 	}
+	if !fresh {
+		return r, nil
+	}
+	defer r.end()
 	err = fill(ctx, r)
 	// After an error it is unmapped. That it cannot be is said in the log: the error that led there goes first.
 	done := b.do(context.WithoutCancel(ctx), copying, op, func(_ context.Context, s *session) error {
@@ -487,7 +500,7 @@ func (b *batch) sum(ctx context.Context, block groth16.Block, k int, last bool) 
 	if plan.resident {
 		return b.do(ctx, computing, op, func(ctx context.Context, s *session) error {
 			points := b.pinned(blockKey{b.srs.ID(), block})
-			whole.Points = points.arena.Base()
+			whole.Points = points.block.Base()
 			r, err := s.msm.Begin(p.sumPlan(block), scratch)
 			if err == nil {
 				err = r.Add(ctx, s.compute, whole)

@@ -121,9 +121,9 @@ func (c *faultCase) proofs(t *testing.T, results []driver.Result, first, step in
 func settled(t *testing.T, b *Backend) {
 	t.Helper()
 	err := b.owner.do(t.Context(), computing, "test", func(_ context.Context, s *session) error {
-		for _, r := range s.memory.kept {
-			if r.pins != 0 {
-				t.Errorf("%v has %d pins", r.key, r.pins)
+		for _, r := range s.memory.kept.all {
+			if r.users != 0 {
+				t.Errorf("%v has %d pins", r.key, r.users)
 			}
 		}
 		if len(s.memory.held) != 0 {

@@ -36,7 +36,7 @@ func group(b groth16.Block) points.Group {
 func (b *batch) load(ctx context.Context, block groth16.Block) error {
 	op := "cuda.load_" + blockNames[block]
 	_, err := b.resident(ctx, op, blockKey{b.srs.ID(), block}, b.plan.shape.blockBytes(block), func(ctx context.Context, r *resident) error {
-		return b.bring(ctx, op, block, 0, b.plan.shape.points[block], r.arena.Base())
+		return b.bring(ctx, op, block, 0, b.plan.shape.points[block], r.block.Base())
 	})
 	return err
 }
@@ -108,45 +108,25 @@ type hostMemory struct {
 	mu     sync.Mutex
 	limit  int64
 	used   int64
-	blocks []*hostBlock
-	clock  int64
+	blocks shelf[*driver.Pinned]
 }
 
 // hostBlock is a block of it.
-type hostBlock struct {
-	key    any
-	pinned *driver.Pinned
-	bytes  int64
-	ready  bool // filled
-	users  int  // batches
-	used   int64
-}
+type hostBlock = kept[*driver.Pinned]
 
-// find counts a user of a block that is filled; nil where there is none.
-func (h *hostMemory) find(key any) *hostBlock {
+// find counts a user of a block that is filled; where there is none but another batch fills one, that is over once the channel is closed.
+func (h *hostMemory) find(key any) (*hostBlock, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, b := range h.blocks {
-		if b.key == key && b.ready {
-			h.use(b)
-			return b
-		}
-	}
-	return nil
+	return h.blocks.find(key)
 }
 
-func (h *hostMemory) use(b *hostBlock) {
-	h.clock++
-	b.users++
-	b.used = h.clock
-}
-
-// book is a new block without memory, with a user. Blocks that nobody uses make room. nil where there is not enough, or another batch is filling
+// book is a new block without memory, with a user. Blocks that nobody uses make room. nil where there is not enough, or the driver has not let go of
 // one of that key. Errors: the driver's, of giving memory back.
 func (h *hostMemory) book(key any, bytes int64) (*hostBlock, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if bytes > h.limit || slices.ContainsFunc(h.blocks, func(b *hostBlock) bool { return b.key == key }) {
+	if bytes > h.limit || slices.ContainsFunc(h.blocks.all, func(b *hostBlock) bool { return b.key == key }) {
 		return nil, nil
 	}
 	for h.used+bytes > h.limit {
@@ -154,32 +134,31 @@ func (h *hostMemory) book(key any, bytes int64) (*hostBlock, error) {
 			return nil, err
 		}
 	}
-	b := &hostBlock{key: key, bytes: bytes}
-	h.use(b)
 	h.used += bytes
-	h.blocks = append(h.blocks, b)
-	return b, nil
+	return h.blocks.put(key, nil, bytes), nil
 }
 
 // free gives back the block that has gone unused longest; false where all are in use. The caller holds mu. A block that the driver does
 // not let go of stays, to be tried again.
 func (h *hostMemory) free() (bool, error) {
-	oldest := -1
-	for i, b := range h.blocks {
-		if b.users == 0 && (oldest < 0 || b.used < h.blocks[oldest].used) {
-			oldest = i
-		}
-	}
-	if oldest < 0 {
+	b := h.blocks.oldest()
+	if b == nil {
 		return false, nil
 	}
-	b := h.blocks[oldest]
-	if err := b.pinned.Close(); err != nil {
-		return false, err
+	return true, h.giveBack(b)
+}
+
+// giveBack gives a block's memory back; the caller holds mu.
+func (h *hostMemory) giveBack(b *hostBlock) error {
+	if b.block != nil {
+		if err := b.block.Close(); err != nil {
+			return err
+		}
 	}
-	h.used -= b.bytes
-	h.blocks = slices.Delete(h.blocks, oldest, oldest+1)
-	return true, nil
+	if h.blocks.remove(b) {
+		h.used -= b.bytes
+	}
+	return nil
 }
 
 // freeAll gives back all that nobody uses.
@@ -197,7 +176,7 @@ func (h *hostMemory) freeAll() error {
 func (h *hostMemory) fill(b *hostBlock) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	b.ready = true
+	b.fill(nil)
 }
 
 // let ends a use. One that was not filled is given back, where the driver takes it.
@@ -208,16 +187,8 @@ func (h *hostMemory) let(b *hostBlock) error {
 	if b.ready || b.users > 0 {
 		return nil
 	}
-	if b.pinned != nil {
-		if err := b.pinned.Close(); err != nil {
-			return err
-		}
-	}
-	if i := slices.Index(h.blocks, b); i >= 0 {
-		h.blocks = slices.Delete(h.blocks, i, i+1)
-		h.used -= b.bytes
-	}
-	return nil
+	b.end()
+	return h.giveBack(b)
 }
 
 // left says how much there is, for errors.
@@ -232,41 +203,52 @@ func (h *hostMemory) close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []error
-	for _, b := range h.blocks {
-		if b.pinned != nil {
-			all = append(all, b.pinned.Close())
+	for _, b := range h.blocks.all {
+		if b.block != nil {
+			all = append(all, b.block.Close())
 		}
 	}
-	h.blocks, h.used = nil, 0
+	h.blocks.all, h.used = nil, 0
 	return errors.Join(all...)
 }
 
-// hostBlock is pinned host memory under a key, for the batch until Close: a block that is there, or a fresh one, whose content, if it is to have some, is the
-// caller's to make. Registering memory stalls the device, once a block and session. nil where the limit leaves no room, or another batch makes the content.
-// Errors: NoMemory where the machine has less; else the driver's.
+// hostBlock is pinned host memory under a key, for the batch until Close: a block that is there, if need be once another batch has filled it, or a fresh one, whose
+// content, if it is to have some, is the caller's to make, who ends it in any case. Registering memory stalls the device, once a block and session. nil where the limit
+// leaves no room. Errors: NoMemory where the machine has less; Cancelled; else the driver's.
 func (b *batch) hostBlock(ctx context.Context, op string, key any, bytes int64, content bool) (block *hostBlock, fresh bool, err error) {
-	err = b.do(ctx, copying, op, func(_ context.Context, s *session) (err error) {
-		if block = s.host.find(key); block == nil {
-			if block, err = s.host.book(key, bytes); err != nil || block == nil {
-				return err
+	for {
+		var filling <-chan struct{}
+		err = b.do(ctx, copying, op, func(_ context.Context, s *session) (err error) {
+			if block, filling = s.host.find(key); filling != nil {
+				return nil
 			}
-			fresh = true
-			if block.pinned, err = s.device.NewPinned(bytes, b.backend.threads); err != nil {
-				return errors.Join(err, s.host.let(block))
+			if block == nil {
+				if block, err = s.host.book(key, bytes); err != nil || block == nil {
+					return err
+				}
+				fresh = true
+				if block.block, err = s.device.NewPinned(bytes, b.backend.threads); err != nil {
+					return errors.Join(err, s.host.let(block))
+				}
+				if !content {
+					s.host.fill(block)
+				}
 			}
-			if !content {
-				s.host.fill(block)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.hostBlocks = append(b.hostBlocks, block)
+			return nil
+		})
+		if err == nil && filling != nil {
+			if err = wait(ctx, op, filling); err == nil {
+				continue
 			}
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.hostBlocks = append(b.hostBlocks, block)
-		return nil
-	})
-	if err != nil {
-		return nil, false, err
+		if err != nil {
+			return nil, false, err
+		}
+		return block, fresh, nil
 	}
-	return block, fresh, nil
 }
 
 // letHost ends the batch's use of a block whose content could not be made.
@@ -295,7 +277,8 @@ func (b *batch) pinPoints(ctx context.Context, block groth16.Block) error {
 		return err
 	}
 	if fresh {
-		if err := b.fillPinned(ctx, op, block, host.pinned); err != nil {
+		defer host.end()
+		if err := b.fillPinned(ctx, op, block, host.block); err != nil {
 			if left := b.letHost(op, host); left != nil {
 				b.backend.owner.config.log("warn", "device %s: %v", b.backend.name, left)
 			}
@@ -307,7 +290,7 @@ func (b *batch) pinPoints(ctx context.Context, block groth16.Block) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.points[block] = host.pinned
+	b.points[block] = host.block
 	return nil
 }
 
@@ -328,7 +311,7 @@ func (b *batch) pinVectors(ctx context.Context) error {
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.vectorsAt = block.pinned
+		b.vectorsAt = block.block
 		return nil
 	})
 }
@@ -422,7 +405,7 @@ func (f *feeder) prepare(ctx context.Context) (err error) {
 }
 
 func (f *feeder) slot(i int) driver.Ptr {
-	return f.slots.arena.Base().Add(int64(i) * f.batch.plan.slotBytes)
+	return f.slots.block.Base().Add(int64(i) * f.batch.plan.slotBytes)
 }
 
 // bounce is the place behind the slots that points go through on their way to pinned memory: of one request of the lane that copies.

@@ -35,19 +35,11 @@ type memory struct {
 	idle   []*driver.Arena
 	held   map[*driver.Arena]struct{} // by partitions
 	stuck  []*driver.Arena            // could not be unmapped
-	kept   []*resident
-	clock  int64
+	kept   shelf[*driver.Arena]
 }
 
 // resident is a block whose content outlives a partition.
-type resident struct {
-	key   any
-	arena *driver.Arena
-	value any
-	ready bool // filled
-	pins  int
-	used  int64
-}
+type resident = kept[*driver.Arena]
 
 // mapped is what a block of that size takes.
 func (m *memory) mapped(bytes int64) int64 { return roundUp(bytes, m.unit) }
@@ -131,18 +123,12 @@ func (m *memory) makeRoom() (bool, error) {
 		m.idle = slices.Delete(m.idle, slices.Index(m.idle, a), slices.Index(m.idle, a)+1)
 		return true, m.unmap(a)
 	}
-	oldest := -1
-	for i, r := range m.kept {
-		if r.pins == 0 && (oldest < 0 || r.used < m.kept[oldest].used) {
-			oldest = i
-		}
-	}
-	if oldest < 0 {
+	r := m.kept.oldest()
+	if r == nil {
 		return false, nil
 	}
-	r := m.kept[oldest]
-	m.kept = slices.Delete(m.kept, oldest, oldest+1)
-	return true, m.unmap(r.arena)
+	m.kept.remove(r)
+	return true, m.unmap(r.block)
 }
 
 // unmap gives a block back. One that the driver does not take back stays on the list of those that close tries again.
@@ -156,26 +142,14 @@ func (m *memory) unmap(a *driver.Arena) error {
 	return nil
 }
 
-// find pins what is resident and filled under a key; nil where nothing is.
-func (m *memory) find(key any) *resident {
+// find pins what is resident and filled under a key; where nothing is but another batch fills it, that is over once the channel is closed.
+func (m *memory) find(key any) (*resident, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, r := range m.kept {
-		if r.key == key && r.ready {
-			m.pin(r)
-			return r
-		}
-	}
-	return nil
+	return m.kept.find(key)
 }
 
-func (m *memory) pin(r *resident) {
-	m.clock++
-	r.pins++
-	r.used = m.clock
-}
-
-// keep makes a block of so many bytes resident, pinned. Whoever fills it sets ready, or calls drop.
+// keep makes a block of so many bytes resident, pinned. Whoever fills it calls fill, or drop.
 func (m *memory) keep(key any, bytes int64) (*resident, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -183,19 +157,15 @@ func (m *memory) keep(key any, bytes int64) (*resident, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &resident{key: key, arena: a}
-	m.kept = append(m.kept, r)
-	m.pin(r)
-	return r, nil
+	return m.kept.put(key, a, a.Size()), nil
 }
 
 // drop unmaps what was to become resident. Nothing that is queued uses it.
 func (m *memory) drop(r *resident) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i := slices.Index(m.kept, r); i >= 0 {
-		m.kept = slices.Delete(m.kept, i, i+1)
-		return m.unmap(r.arena)
+	if m.kept.remove(r) {
+		return m.unmap(r.block)
 	}
 	return nil
 }
@@ -204,14 +174,14 @@ func (m *memory) drop(r *resident) error {
 func (m *memory) unpin(r *resident) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r.pins--
+	r.users--
 }
 
 // fill marks what a resident holds as complete.
 func (m *memory) fill(r *resident, value any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r.value, r.ready = value, true
+	r.fill(value)
 }
 
 // evict unmaps what nobody uses: blocks that wait for the next partition, and residents for which gone says so.
@@ -223,13 +193,12 @@ func (m *memory) evict(gone func(key any) bool) error {
 		all = append(all, m.unmap(a))
 	}
 	m.idle = nil
-	m.kept = slices.DeleteFunc(m.kept, func(r *resident) bool {
-		over := r.pins == 0 && gone(r.key)
-		if over {
-			all = append(all, m.unmap(r.arena))
+	for _, r := range slices.Clone(m.kept.all) {
+		if r.users == 0 && gone(r.key) {
+			m.kept.remove(r)
+			all = append(all, m.unmap(r.block))
 		}
-		return over
-	})
+	}
 	return errors.Join(all...)
 }
 
@@ -238,8 +207,8 @@ func (m *memory) close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []error
-	for _, r := range m.kept {
-		all = append(all, r.arena.Close())
+	for _, r := range m.kept.all {
+		all = append(all, r.block.Close())
 	}
 	for _, a := range slices.Concat(m.idle, m.stuck) {
 		all = append(all, a.Close())
@@ -247,6 +216,6 @@ func (m *memory) close() error {
 	for a := range m.held {
 		all = append(all, a.Close())
 	}
-	m.kept, m.idle, m.held, m.stuck, m.used = nil, nil, nil, nil, 0
+	m.kept.all, m.idle, m.held, m.stuck, m.used = nil, nil, nil, nil, 0
 	return errors.Join(all...)
 }

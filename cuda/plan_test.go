@@ -335,7 +335,7 @@ func TestPlan_Share(t *testing.T) {
 // share after the other, with a period as circuits have them.
 func TestShapeOf_Sample(t *testing.T) {
 	const n = 1 << 17
-	b := &Backend{shares: map[shape]int{}}
+	b := &Backend{}
 	a := &groth16.Assignment{Inputs: make([]fr.Element, 1), Aux: make([]fr.Element, n), A: make([]fr.Element, n), Density: circuit.Density{
 		AAux: some(n, n), BAux: some(n, n/4), BInput: some(1, 1)}}
 	for _, every := range []int{0, 1, 2, 32, 100} {

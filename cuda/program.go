@@ -61,7 +61,7 @@ func (v *programValues) upload(ctx context.Context, p *partition) error {
 // useProgram pins the program's tables and bitmaps, and copies them up where they are not on the device already.
 func (v *programValues) useProgram(ctx context.Context, p *partition) error {
 	const op = "cuda.program"
-	known, image, err := p.backend.planned(v.program)
+	known, err := p.backend.planned(v.program)
 	if err != nil {
 		return err
 	}
@@ -69,12 +69,11 @@ func (v *programValues) useProgram(ctx context.Context, p *partition) error {
 	tables, d := programPlaces(&c, v.program, known.tables)
 	density := v.program.Density()
 	r, err := p.resident(ctx, op, v.program, c.at, func(ctx context.Context, r *resident) error {
-		if image == nil {
-			if _, image, err = rows.Build(v.program); err != nil {
-				return err
-			}
+		_, image, err := rows.Build(v.program)
+		if err != nil {
+			return err
 		}
-		base := r.arena.Base()
+		base := r.block.Base()
 		if err := sendSlice(ctx, p.batch, op, base.Add(tables), image); err != nil {
 			return err
 		}
@@ -91,7 +90,7 @@ func (v *programValues) useProgram(ctx context.Context, p *partition) error {
 	if err != nil {
 		return err
 	}
-	base := r.arena.Base()
+	base := r.block.Base()
 	v.tables, v.image = known.tables, base.Add(tables)
 	v.places = places{kinds: base.Add(d.kinds), aAux: base.Add(d.aAux), bAux: base.Add(d.bAux), bInput: base.Add(d.bInput), bInputs: density.BInput.Count()}
 	return nil

@@ -15,7 +15,7 @@ import (
 // Preload brings a program's parameters to where proofs of so many partitions find them: on the device, or in pinned memory. It
 // takes its turn with the copies of proofs that run. Errors: as a proof's.
 func (b *Backend) Preload(ctx context.Context, p *circuit.Program, partitions int, srs groth16.SRS) (err error) {
-	known, _, err := b.planned(p)
+	known, err := b.planned(p)
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,9 @@ type madeSRS struct {
 }
 
 // cardFor is the card that partitions of a shape are planned for: with what made points leave of it, but for one set of its own, which they are taken to be proved with.
-// The caller holds mu.
 func (b *Backend) cardFor(s *shape) card {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	on := b.card
 	for _, m := range b.made {
 		if !on.made && m.name == s.name && m.points == s.points {
@@ -189,7 +190,7 @@ func (b *Backend) MakeSRS(ctx context.Context, spec *setup.Spec) (srs groth16.SR
 				return err
 			}
 			made = append(made, r)
-			if err := making.Points(block, 0, m.points[block], r.arena.Base()); err != nil {
+			if err := making.Points(block, 0, m.points[block], r.block.Base()); err != nil {
 				return err
 			}
 			if err := s.compute.Synchronize(ctx); err != nil {
@@ -220,10 +221,10 @@ type madeHere struct{}
 func (m *memory) unpinMade(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, r := range m.kept {
+	for _, r := range m.kept.all {
 		if k, ok := r.key.(blockKey); ok && k.id == id && r.value == (madeHere{}) {
 			r.value = nil
-			r.pins--
+			r.users--
 		}
 	}
 }
@@ -233,14 +234,14 @@ func (b *Backend) fetchPoints(id string) setup.Fetch {
 	return func(ctx context.Context, block groth16.Block, offset int64, into []byte) error {
 		const op = "cuda.fetch"
 		return b.owner.do(ctx, copying, op, func(ctx context.Context, s *session) error {
-			r := s.memory.find(blockKey{id, block})
+			r, _ := s.memory.find(blockKey{id, block})
 			if r == nil {
 				return status.New(status.Params, op, fmt.Sprintf("%s: %s", id, block), "points on the device", "none any more")
 			}
 			defer s.memory.unpin(r)
 			for len(into) > 0 {
 				n := min(len(into), downBytes)
-				if err := fetch(ctx, s.up, s.arrived, r.arena.Base().Add(offset), into[:n]); err != nil {
+				if err := fetch(ctx, s.up, s.arrived, r.block.Base().Add(offset), into[:n]); err != nil {
 					return err
 				}
 				into, offset = into[n:], offset+int64(n)

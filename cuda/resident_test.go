@@ -18,7 +18,7 @@ import (
 func residents(t *testing.T, b *Backend, id string) (n int) {
 	t.Helper()
 	err := b.owner.do(t.Context(), computing, "test", func(_ context.Context, s *session) error {
-		for _, r := range s.memory.kept {
+		for _, r := range s.memory.kept.all {
 			if k, ok := r.key.(blockKey); ok && k.id == id {
 				n++
 			}
@@ -60,7 +60,7 @@ func TestResident_PreloadEvictRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := b.owner.do(t.Context(), computing, "test", func(_ context.Context, s *session) error {
-		if s.memory.used != s.word.Size() || len(s.memory.kept) != 0 {
+		if s.memory.used != s.word.Size() || len(s.memory.kept.all) != 0 {
 			t.Errorf("%d bytes in use after Release", s.memory.used)
 		}
 		return nil
@@ -90,11 +90,11 @@ func TestMakeSRS(t *testing.T) {
 		return bytes
 	}
 	other := loadTiny(t, "tiny-64", true)
-	mine, _, err := b.planned(v.program)
+	mine, err := b.planned(v.program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, _, err := b.planned(other.program)
+	theirs, err := b.planned(other.program)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,7 +159,7 @@ type rootsKey struct {
 func (s *session) useRoots(ctx context.Context, b *batch) error {
 	form := b.plan.roots
 	for log := b.plan.shape.log; log <= ntt.MaxLog; log++ {
-		if r := s.memory.find(rootsKey{log, form}); r != nil {
+		if r, _ := s.memory.find(rootsKey{log, form}); r != nil {
 			b.pin(r)
 			b.transforms = r.value.(*ntt.Transforms)
 			return nil
@@ -174,7 +174,7 @@ func (s *session) useRoots(ctx context.Context, b *batch) error {
 	if form == compactRoots {
 		make = ntt.NewCompact
 	}
-	t, err := make(s.library.Kernel, log, r.arena.Base())
+	t, err := make(s.library.Kernel, log, r.block.Base())
 	if err == nil {
 		err = t.Prepare(s.compute)
 	}

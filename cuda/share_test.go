@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sealc2/sealc2/cuda/driver"
-	"github.com/sealc2/sealc2/cuda/msm"
 	"github.com/sealc2/sealc2/cuda/sim"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
@@ -52,7 +51,7 @@ func TestStream_FewerThanPlanned(t *testing.T) {
 // Goal: a plan is that of its partitions, whatever else was planned since. Method: a card on which one partition has all points resident, and ten share
 // points that come up.
 func TestPlan_Repeats(t *testing.T) {
-	b := &Backend{owner: &owner{}, card: h200(2400<<20, 60<<30), plans: map[planKey]*plan{}, sums: map[sumKey]msm.Plan{}}
+	b := &Backend{owner: &owner{}, card: h200(2400<<20, 60<<30)}
 	s, blocks := porep2k.program(t)
 	cut := func() (*pointBlocks, error) { return blocks, nil }
 	ask := func(partitions int) *plan {

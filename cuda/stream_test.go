@@ -35,7 +35,7 @@ func (f *form) plan(b *Backend, v *tiny) error {
 			}
 		}
 	} else {
-		known, _, err := b.planned(v.program)
+		known, err := b.planned(v.program)
 		if err != nil {
 			return err
 		}
@@ -46,9 +46,9 @@ func (f *form) plan(b *Backend, v *tiny) error {
 	if err := p.lay(blocks, b.card); err != nil {
 		return err
 	}
-	clear(b.plans)
-	b.plans[planKey{*s, f.count, b.card}] = p
-	return nil
+	b.plans = memo[planKey, *plan]{}
+	_, err := b.plans.get(planKey{*s, f.count, b.card}, func() (*plan, error) { return p, nil })
+	return err
 }
 
 // limitHost is the pinned memory of the session, after a limit of 0 or more was set and what nobody uses was given back.

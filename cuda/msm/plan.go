@@ -462,16 +462,15 @@ func PlanFor(shape Shape, card Card, limit int64) (Plan, error) {
 
 // eachPart calls f with all sizes of parts that are tried: of 1, 2, 3, 4, 6, 8, 12, ... equal ones, down to leastPart.
 func (s *Shape) eachPart(f func(part int)) {
-	for parts := 1; ; parts *= 2 {
-		for _, n := range []int{parts, parts + parts/2} {
-			part := (s.Scalars + n - 1) / n
-			if part <= maxEntries {
-				f(part)
-			}
-			if part <= leastPart {
-				return
-			}
+	for parts, next := 1, 2; ; {
+		part := (s.Scalars + parts - 1) / parts
+		if part <= maxEntries {
+			f(part)
 		}
+		if part <= leastPart {
+			return
+		}
+		parts, next = next, max(3, 2*parts)
 	}
 }
 

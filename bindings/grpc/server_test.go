@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,9 +33,10 @@ const limit = 20 * time.Second
 // stand is an engine whose jobs are real and whose proofs are none, and end when a test says so.
 type stand struct {
 	*engine.Engine
-	devices []string // nil: one GPU
-	kept    []string // calls about parameters
-	keepErr error
+	devices   []string // nil: one GPU
+	kept      []string // calls about parameters
+	keepErr   error
+	submitted atomic.Int64 // calls of Submit that have begun
 
 	mu    sync.Mutex
 	calls []*engine.ProveRequest
@@ -61,6 +63,7 @@ func (p *stand) open(t testing.TB, queueBytes int64) {
 }
 
 func (p *stand) Submit(ctx context.Context, request *engine.ProveRequest, options engine.SubmitOptions) (*engine.Job, error) {
+	p.submitted.Add(1)
 	return p.SubmitFunc(ctx, request, options, p.Prove)
 }
 
@@ -519,7 +522,7 @@ func TestProve_Submitted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, submittedFirst := range []bool{true, false} {
+	for i, submittedFirst := range []bool{true, false} {
 		id := fmt.Sprint("submitted first ", submittedFirst)
 		if submittedFirst {
 			submit(id)
@@ -532,7 +535,8 @@ func TestProve_Submitted(t *testing.T) {
 			until(t, "it waits", func() bool { return r.waiters(engine.JobID(id)) == 1 })
 			submit(id)
 		}
-		if r.waiters(engine.JobID(id)) != 0 {
+		until(t, "both calls are in", func() bool { return p.submitted.Load() == int64(2*i+2) })
+		if r.waiters(engine.JobID(id)) != 0 { // asked behind the latest call
 			t.Errorf("%s: it would end with who waits", id)
 		}
 		gone()

@@ -366,7 +366,8 @@ sealc2_status sealc2_prove_assignments(sealc2_engine engine, const sealc2_assign
  * longest those that nobody waited for.
  * in       request: as for sealc2_prove, with job 0 and without callbacks; options: NULL for none
  * out      *job, to be closed by sealc2_job_close
- * errors   CALLER, INPUT, UNSUPPORTED, NO_MEMORY, TIMEOUT (no room in the queue), CANCELLED, FORKED, INTERNAL
+ * errors   CALLER, INPUT, UNSUPPORTED, NO_MEMORY, TIMEOUT (no room in the queue), CANCELLED (closed, or past the deadline, before
+ *          there was room), FORKED, INTERNAL
  * threads  any; blocks for the copy, for room_ms, and for the circuit */
 sealc2_status sealc2_submit(sealc2_engine engine, const sealc2_prove_request *request, const sealc2_submit_options *options,
                             sealc2_job *job, sealc2_error *err);

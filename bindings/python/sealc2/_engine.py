@@ -443,7 +443,8 @@ class Engine:
                     the same job, while it is under way and once it is done; with other content it is refused
         job_class   a job of a higher class goes before those of lower ones
         deadline    seconds from now after which the job is cancelled; None: never
-        room        how many seconds to wait for room in the queue, else Error of kind TIMEOUT; None: for ever
+        room        how many seconds to wait for room in the queue, else Error of kind TIMEOUT; None: for ever. In the main
+                    thread KeyboardInterrupt ends the wait
 
         The rest is as for prove. A damaged statement, another sector, and what the budget can never hold are refused here.
         """
@@ -457,10 +458,19 @@ class Engine:
             options.id = id.encode("utf-8", "surrogatepass")
         options.priority = number(op, "job_class", job_class, 0, 3)
         options.deadline_ms = 0 if deadline is None else max(1, _milliseconds(op, "deadline", deadline))
-        options.room_ms = _milliseconds(op, "room", room)
+        left = _milliseconds(op, "room", room)
         job = ctypes.c_uint64(0)
-        call("sealc2_submit", handle, ctypes.byref(request), ctypes.byref(options), ctypes.byref(job))
-        return Job(job.value)
+        # The main thread waits in slices, so that an interrupt is seen.
+        slice_ms = 1000 if threading.current_thread() is threading.main_thread() else _U64
+        while True:
+            options.room_ms = min(left, slice_ms)
+            try:
+                call("sealc2_submit", handle, ctypes.byref(request), ctypes.byref(options), ctypes.byref(job))
+                return Job(job.value)
+            except Error as error:
+                if error.kind != Status.TIMEOUT or left <= slice_ms:
+                    raise
+            left = left if left == _U64 else left - slice_ms
 
     def requirements(self, shape: str, device: Optional[str] = None) -> Requirements:
         """What a proof of a sector size, "32GiB", takes on one of the engine's devices ("cpu", "cuda:0"), or on all of them together.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import re
+import signal
 import threading
 import time
 import unittest
@@ -136,13 +137,34 @@ class Proofs(unittest.TestCase):
             at = job.progress()
             self.assertEqual((at.state, at.delivered, at.partitions, at.done, at.stage), (JobState.DONE, 1, 1, 1.0, "verify"))
             self.assertRegex(engine.timeline(), r"(?m)^TIMELINE,\d+,GPU_END,high,worker=0,partition=0,gpu_ms=\d+$")
-            late = engine.submit(C1, 1, PROVER, deadline=0.001, **how)
-            with self.assertRaises(Error) as caught:
-                late.wait()
+            with self.assertRaises(Error) as caught:  # before there is room in the queue, or behind that
+                engine.submit(C1, 1, PROVER, deadline=0.001, **how).wait()
             self.assertEqual(caught.exception.kind, Status.CANCELLED)
             self.assertIn("deadline", caught.exception.message)
             engine.evict("2KiB", params_dir=PARAMS)
         self.assertEqual(job.wait(), proofs[0])
+
+    def test_interrupt(self) -> None:
+        """Ctrl-C ends a wait for room in the queue, however long it may take, and nothing is submitted."""
+        how = {"params_dir": PARAMS, "allow_dev_params": True}
+        with sealc2.Engine(device="cpu", host_bytes=440 << 20, queue_bytes=150_000) as engine:
+            jobs = [engine.submit(C1, 1, PROVER, id="proves", **how)]
+            while jobs[0].progress().stage in ("", "parse"):  # admitted: its request is out of the queue
+                time.sleep(0.01)
+            jobs.append(engine.submit(C1, 1, PROVER, id="fills", room=60, **how))
+            begun = time.monotonic()
+            with self.assertRaises(Error) as caught:
+                engine.submit(C1, 1, PROVER, id="late", room=1.2, **how)
+            self.assertEqual(caught.exception.kind, Status.TIMEOUT)
+            self.assertGreater(time.monotonic() - begun, 1.1)
+            timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+            timer.start()
+            begun = time.monotonic()
+            with self.assertRaises(KeyboardInterrupt):
+                engine.submit(C1, 1, PROVER, id="late", room=None, **how)
+            self.assertLess(time.monotonic() - begun, 10)
+            timer.join()
+            self.assertEqual([job.progress().state.ended for job in jobs], [False, False])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/lanes"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -27,19 +28,20 @@ func (p *Program) Expand(ctx context.Context, in *Inputs, w *Witness, threads in
 	for i := range machines {
 		machines[i] = p.newMachine(in, w)
 	}
-	for _, level := range p.levels {
-		if len(level) < 2*expandBatch { // not worth a thread
+	for i := range p.levels {
+		units := p.levels[i].units
+		if !p.levels[i].shared {
 			if err := ctx.Err(); err != nil {
 				return status.Wrap(status.Cancelled, opName, "", context.Cause(ctx))
 			}
-			for _, i := range level {
-				machines[0].run(int(i))
+			for i := range units {
+				machines[0].runUnit(&units[i])
 			}
 			continue
 		}
-		err := host.Do(ctx, opName, len(level), expandBatch, threads, func(worker, from, to int) error {
-			for _, i := range level[from:to] {
-				machines[worker].run(int(i))
+		err := host.Do(ctx, opName, len(units), 1, threads, func(worker, from, to int) error {
+			for i := from; i < to; i++ {
+				machines[worker].runUnit(&units[i])
 			}
 			return nil
 		})
@@ -50,9 +52,6 @@ func (p *Program) Expand(ctx context.Context, in *Inputs, w *Witness, threads in
 	return nil
 }
 
-// expandBatch is how many instances a thread takes at a time.
-const expandBatch = 8
-
 // machine runs tapes for one thread.
 type machine struct {
 	p      *Program
@@ -61,16 +60,34 @@ type machine struct {
 	words  []uint64
 	fields []fr.Element
 	own    []uint64 // bits of the instance's own aux
+	side   side
 }
 
 func (p *Program) newMachine(in *Inputs, w *Witness) *machine {
 	m := &machine{p: p, in: in, w: w}
-	var words, fields, aux int
+	var words, fields, aux, sideWords, sideRows, sideAux int
 	for _, t := range p.templates {
 		words, fields, aux = max(words, t.wordReg), max(fields, t.fieldReg), max(aux, len(t.auxKind))
+		if s := t.side; s != nil {
+			sideWords, sideRows = max(sideWords, s.words), max(sideRows, s.rows)
+			if s.words > 0 {
+				sideAux = max(sideAux, len(t.auxKind))
+			}
+		}
 	}
 	m.words, m.fields, m.own = make([]uint64, words), make([]fr.Element, fields), make([]uint64, BitWords(aux)+1)
+	m.side = side{make([]sideWord, sideWords), make([]lanes.Row, sideRows), make([]sideWord, BitWords(sideAux)+1), make([]uint64, BitWords(sideAux))}
 	return m
+}
+
+func (m *machine) runUnit(u *unit) {
+	if u.side {
+		m.runSide(u.instances)
+		return
+	}
+	for _, i := range u.instances {
+		m.run(int(i))
+	}
 }
 
 // run computes one instance. Its bits go through a buffer of its own, since neighbours share words.
@@ -168,6 +185,9 @@ func (m *machine) num(k Key) fr.Element {
 	return m.w.Nums[m.p.NumRank(k.Index())]
 }
 
+// loadShared reads a word of the bitmap, of which others may be writing other bits.
+func loadShared(word *uint64) uint64 { return atomic.LoadUint64(word) }
+
 func (m *machine) gather(list []uint32, bind []Key) uint64 {
 	var out uint64
 	words := m.w.Bits.Words
@@ -175,7 +195,7 @@ func (m *machine) gather(list []uint32, bind []Key) uint64 {
 		var bit uint64
 		if e&gatherExternal != 0 {
 			at := bind[e>>3].Index()
-			bit = atomic.LoadUint64(&words[at>>6]) >> (at & 63) & 1
+			bit = loadShared(&words[at>>6]) >> (at & 63) & 1
 			bit ^= uint64(e>>2) & 1
 		} else {
 			bit = uint64(e)

@@ -40,7 +40,8 @@ type Program struct {
 
 	kind    Bits    // bit i: aux i is a field element
 	rank    []int32 // number of field elements before each run of rankRun aux
-	levels  [][]int32
+	levels  []level // of which each needs only what those before compute
+	runs    []run   // of the gathers of instances with a side tape
 	density Density
 }
 
@@ -54,6 +55,7 @@ type instance struct {
 	firstRow   int32
 	firstField int32 // in Inputs.Fields
 	firstWord  int32 // in Inputs.Words
+	firstRun   int32 // in runs
 }
 
 // Name is the oracle name of the circuit, as "porep-2k".

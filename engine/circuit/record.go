@@ -243,9 +243,26 @@ func (r *Recorder) Finish() *Program {
 	for _, l := range r.levels {
 		top = max(top, l)
 	}
-	p.levels = make([][]int32, top+1)
+	levels := make([][]int32, top+1)
 	for i, l := range r.levels {
-		p.levels[l] = append(p.levels[l], int32(i))
+		levels[l] = append(levels[l], int32(i))
 	}
+	for _, t := range p.templates {
+		t.side = newSideTape(t)
+	}
+	for i := range p.instances {
+		inst := &p.instances[i]
+		t := p.templates[inst.template]
+		inst.firstRun = int32(len(p.runs))
+		if t.side == nil {
+			continue
+		}
+		for j := range t.side.ops {
+			if o := &t.side.ops[j]; o.code == opWordGather {
+				p.runs = append(p.runs, gatherRun(t.lists[o.a:o.a+o.b], p.bindings[inst.binding:]))
+			}
+		}
+	}
+	p.levels = p.schedule(levels, true)
 	return p
 }

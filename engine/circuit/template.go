@@ -24,6 +24,7 @@ type Template struct {
 	lists    []uint32 // operands of ops with many: see tape.go
 	fieldReg int
 	wordReg  int
+	side     *sideTape // nil where it is run for one instance at a time
 
 	outBits []Bit // results that a later gadget may bind, in own variables
 	outNums []Num

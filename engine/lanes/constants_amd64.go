@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-//go:generate sh -c "go run gen.go gen_points.go gen_rows.go > kernels_amd64.s"
+//go:generate sh -c "go run gen.go gen_points.go gen_rows.go gen_elements.go > kernels_amd64.s"
 
 // hasIFMA tells whether the CPU and the system have the instructions of kernels_amd64.s.
 var hasIFMA = cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512IFMA

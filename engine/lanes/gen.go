@@ -4,9 +4,9 @@
 // the low or high 52 bits of eight products of 52-bit limbs. An element has one limb in a 64-bit lane of each
 // of its registers ("lane form").
 //
-//	go run gen.go gen_points.go gen_rows.go > kernels_amd64.s
+//	go run gen.go gen_points.go gen_rows.go gen_elements.go > kernels_amd64.s
 //
-// Fields are here, additions of points in gen_points.go, transforms in gen_rows.go.
+// Fields are here, additions of points in gen_points.go, transforms in gen_rows.go, formulas in gen_elements.go.
 package main
 
 import (
@@ -260,5 +260,8 @@ func main() {
 	transformSub(fr)
 	loadRows(fr)
 	storeRows(fr)
+	rowTimes(fr)
+	rowPlus(fr)
+	rowLinear(fr)
 	fmt.Print(out.String())
 }

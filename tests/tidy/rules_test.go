@@ -43,13 +43,13 @@ const (
 )
 
 // rooms is the arrow diagram of docs/architecture.md as a table:
-// bindings, capi -> engine -> {sched, c1, params, cpu, cuda} -> {groth16, circuit, lanes} -> host -> status.
+// bindings, capi -> engine -> {sched, c1, params, cpu, cuda} -> {groth16, circuit} -> lanes -> host -> status.
 var rooms = []room{
 	{dir: "engine/status"},
 	{dir: "engine/host", may: []string{"engine/status"}, libraries: []string{xsys, cpuid}},
 	{dir: "engine/lanes", may: []string{"engine/host", "engine/status"}, libraries: []string{gnark, xsys}},
 	// circuit knows no device and no proof system.
-	{dir: "engine/circuit", may: []string{"engine/circuit", "engine/host", "engine/status"}, libraries: []string{gnark, xsync, xcrypt, chacha}},
+	{dir: "engine/circuit", may: []string{"engine/circuit", "engine/lanes", "engine/host", "engine/status"}, libraries: []string{gnark, xsync, xcrypt, chacha}},
 	// groth16 knows no Filecoin: the programs it proves come from circuit, never from circuit/porep.
 	{dir: "engine/groth16", may: []string{"=engine/circuit", "engine/host", "engine/status"}, libraries: []string{gnark, xsync}},
 	// sched knows no mathematics.

@@ -237,7 +237,7 @@ func (e *Engine) submit(ctx context.Context, op string, bytes int64, digest [sha
 		defer context.AfterFunc(j.ctx, cancel)() // also a Cancel of the job ends the wait
 		queued, err := e.jobs.queue.Reserve(waiting, host.Needs{HostBytes: size})
 		if err != nil {
-			return nil, noRoom(op, fmt.Sprintf("room for %d bytes in the queue", size), waiting, err)
+			return nil, noRoom(op, e.jobs.roomFor(size), waiting, err)
 		}
 		e.jobs.mu.Lock()
 		j.queued = queued
@@ -318,6 +318,12 @@ func (j *Job) awaitPlace(op string, waiting context.Context) (bool, error) {
 	case <-waiting.Done():
 		return false, noRoom(op, fmt.Sprintf("job %q, which waits for room in the queue", string(j.id)), waiting, waiting.Err())
 	}
+}
+
+// roomFor says what a request of so many bytes waits for, with what there is.
+func (s *jobs) roomFor(size int64) string {
+	u := s.queue.Usage()
+	return fmt.Sprintf("room for %d bytes in the queue, where %d of %d are taken", size, u.Used.HostBytes, u.Ceiling.HostBytes)
 }
 
 // noRoom is the end of a wait for room in the queue.

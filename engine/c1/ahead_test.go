@@ -33,8 +33,8 @@ func partitions(t testing.TB, n int) []byte {
 // parseBoth parses on one thread and on four, each with and without instructions for whole vectors, and compares all that comes out.
 func parseBoth(t testing.TB, data []byte, options Options) (*Output, error) {
 	t.Helper()
-	hashes, blocks := wideHashes, wideBlocks
-	defer func() { wideHashes, wideBlocks = hashes, blocks }()
+	hashes, blocks, text := wideHashes, wideBlocks, wideText
+	defer func() { wideHashes, wideBlocks, wideText = hashes, blocks, text }()
 	options.Threads = 1
 	want, wantErr := Parse(data, options)
 	check := func(got *Output, err error) {
@@ -53,7 +53,7 @@ func parseBoth(t testing.TB, data []byte, options Options) (*Output, error) {
 	}
 	options.Threads = 4
 	check(Parse(data, options))
-	wideHashes, wideBlocks = false, false
+	wideHashes, wideBlocks, wideText = false, false, false
 	check(Parse(data, options))
 	return want, wantErr
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"math"
 
@@ -230,7 +231,7 @@ func (p *parser) unwrap() (*Output, error) {
 			return &fault{want: "memory to unpack it", got: err.Error(), offset: at}
 		}
 		raw := host.Alloc[byte](arena, size)
-		n, err := base64.StdEncoding.Strict().Decode(raw, text)
+		n, err := unpack(raw, text)
 		if err != nil {
 			return &fault{want: want, got: err.Error(), offset: at}
 		}
@@ -248,6 +249,23 @@ func (p *parser) unwrap() (*Output, error) {
 		return inner.document()
 	}
 	return nil, p.fail(f)
+}
+
+// unpack decodes standard base64, of which dst has room for all, and fails as encoding/base64 does.
+func unpack(dst, text []byte) (n int, err error) {
+	blocks := len(text) / blockBytes
+	if wideText && blocks > 0 {
+		blocks = unpackBlocks(&dst[0], &text[0], blocks)
+	} else {
+		blocks = 0
+	}
+	done, rest := blocks*(blockBytes/4*3), blocks*blockBytes
+	n, err = base64.StdEncoding.Strict().Decode(dst[done:], text[rest:])
+	var corrupt base64.CorruptInputError
+	if errors.As(err, &corrupt) {
+		err = corrupt + base64.CorruptInputError(rest)
+	}
+	return done + n, err
 }
 
 // document reads a C1 output of the tagged or the bare form.

@@ -2,6 +2,7 @@ package c1
 
 import (
 	"bytes"
+	"encoding/base64"
 	"math/big"
 	"math/rand/v2"
 	"strings"
@@ -197,6 +198,34 @@ func TestElements(t *testing.T) {
 			if addElements(&x, &y) != little(sum.Mod(sum, r)) {
 				t.Errorf("%v + %v", a, b)
 			}
+		}
+	}
+}
+
+// TestUnpack: base64 by blocks is what encoding/base64 makes of it, errors included.
+func TestUnpack(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 12))
+	for n := range 1200 {
+		raw := make([]byte, n/3)
+		for i := range raw {
+			raw[i] = byte(random.Uint32())
+		}
+		text := []byte(base64.StdEncoding.EncodeToString(raw))
+		if at := random.IntN(len(text) + 1); n%3 > 0 && at < len(text) {
+			text[at] = [...]byte{byte(random.Uint32()), '=', '-', '\n', 0x80, 'A'}[random.IntN(6)]
+			if n%3 == 2 {
+				text = text[:at+1]
+			}
+		}
+		size := base64.StdEncoding.DecodedLen(len(text))
+		want, got := make([]byte, size), make([]byte, size)
+		wantN, wantErr := base64.StdEncoding.Strict().Decode(want, text)
+		gotN, gotErr := unpack(got, text)
+		if wantErr != nil && gotErr != nil && wantErr.Error() == gotErr.Error() && wantN == gotN {
+			continue
+		}
+		if wantErr != nil || gotErr != nil || !bytes.Equal(want[:wantN], got[:gotN]) || !bytes.Equal(got[:gotN], raw) && n%3 == 0 {
+			t.Fatalf("%q: want %x, %v; got %x, %v", text, want[:wantN], wantErr, got[:gotN], gotErr)
 		}
 	}
 }

@@ -19,8 +19,14 @@ func readNumbers(dst *porep.Hash, text *byte) (n int)
 //go:noescape
 func passBlocks(text *byte, blocks, depth, level int, quoted uint64) (passed, newDepth int, newQuoted uint64)
 
-// wideHashes and wideBlocks tell whether the CPU and the system have the instructions of the two. Tests change them.
+// unpackBlocks decodes whole blocks of 64 characters of base64 to 48 bytes each and stops before one with any other character.
+//
+//go:noescape
+func unpackBlocks(dst, text *byte, blocks int) (passed int)
+
+// These tell whether the CPU and the system have the instructions of the three. Tests change them.
 var (
 	wideHashes = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI2 && cpu.X86.HasBMI2 && cpu.X86.HasPOPCNT
+	wideText   = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI
 	wideBlocks = cpu.X86.HasAVX2 && cpu.X86.HasPCLMULQDQ && cpu.X86.HasPOPCNT
 )

@@ -181,3 +181,74 @@ done:
 	MOVQ DX, newDepth+48(FP)
 	MOVQ BX, newQuoted+56(FP)
 	RET
+
+// Six bits of each character of base64, 0x80 for what is none.
+DATA ·sextets+0(SB)/8, $0x8080808080808080
+DATA ·sextets+8(SB)/8, $0x8080808080808080
+DATA ·sextets+16(SB)/8, $0x8080808080808080
+DATA ·sextets+24(SB)/8, $0x8080808080808080
+DATA ·sextets+32(SB)/8, $0x8080808080808080
+DATA ·sextets+40(SB)/8, $0x3f8080803e808080
+DATA ·sextets+48(SB)/8, $0x3b3a393837363534
+DATA ·sextets+56(SB)/8, $0x8080808080803d3c
+DATA ·sextets+64(SB)/8, $0x0605040302010080
+DATA ·sextets+72(SB)/8, $0x0e0d0c0b0a090807
+DATA ·sextets+80(SB)/8, $0x161514131211100f
+DATA ·sextets+88(SB)/8, $0x8080808080191817
+DATA ·sextets+96(SB)/8, $0x201f1e1d1c1b1a80
+DATA ·sextets+104(SB)/8, $0x2827262524232221
+DATA ·sextets+112(SB)/8, $0x302f2e2d2c2b2a29
+DATA ·sextets+120(SB)/8, $0x8080808080333231
+GLOBL ·sextets(SB), RODATA|NOPTR, $128
+
+// Three bytes of each four, the last first.
+DATA ·thirds+0(SB)/8, $0x090a040506000102
+DATA ·thirds+8(SB)/8, $0x161011120c0d0e08
+DATA ·thirds+16(SB)/8, $0x1c1d1e18191a1415
+DATA ·thirds+24(SB)/8, $0x292a242526202122
+DATA ·thirds+32(SB)/8, $0x363031322c2d2e28
+DATA ·thirds+40(SB)/8, $0x3c3d3e38393a3435
+DATA ·thirds+48(SB)/8, $0x0000000000000000
+DATA ·thirds+56(SB)/8, $0x0000000000000000
+GLOBL ·thirds(SB), RODATA|NOPTR, $64
+
+DATA ·sextetPairs+0(SB)/4, $0x01400140 // 64, 1
+GLOBL ·sextetPairs(SB), RODATA|NOPTR, $4
+DATA ·sextetFours+0(SB)/4, $0x00011000 // 4096, 1
+GLOBL ·sextetFours(SB), RODATA|NOPTR, $4
+
+// func unpackBlocks(dst, text *byte, blocks int) (passed int)
+TEXT ·unpackBlocks(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ text+8(FP), SI
+	MOVQ blocks+16(FP), CX
+	XORL AX, AX
+	VMOVDQU64 ·sextets+0(SB), Z8
+	VMOVDQU64 ·sextets+64(SB), Z9
+	VMOVDQU64 ·thirds(SB), Z10
+	VPBROADCASTD ·sextetPairs(SB), Z11
+	VPBROADCASTD ·sextetFours(SB), Z12
+	MOVQ $0x0000ffffffffffff, DX
+	KMOVQ DX, K2
+unpack:
+	CMPQ AX, CX
+	JGE  unpacked
+	VMOVDQU64 (SI), Z0
+	VMOVDQA64 Z0, Z1
+	VPERMI2B Z9, Z8, Z1
+	VPORQ Z0, Z1, Z0
+	VPMOVB2M Z0, K1
+	KORTESTQ K1, K1
+	JNZ  unpacked
+	VPMADDUBSW Z11, Z1, Z1
+	VPMADDWD Z12, Z1, Z1
+	VPERMB Z1, Z10, Z1
+	VMOVDQU8 Z1, K2, (DI)
+	ADDQ $64, SI
+	ADDQ $48, DI
+	INCQ AX
+	JMP  unpack
+unpacked:
+	VZEROUPPER
+	MOVQ AX, passed+24(FP)
+	RET

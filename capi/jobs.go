@@ -43,13 +43,13 @@ func sealc2go_submit(handle C.sealc2_engine, request C.sealc2_in_prove, options 
 				return err
 			}
 		}
-		if given.reserved != 0 {
-			return status.New(status.Caller, op, "options.reserved", "0", fmt.Sprint(uint32(given.reserved)))
+		if given.replace > 1 {
+			return status.New(status.Caller, op, "options.replace", "0 or 1", fmt.Sprint(uint32(given.replace)))
 		}
 		if given.priority >= C.uint32_t(engine.ClassCount) {
 			return status.New(status.Caller, op, "options.priority", "a sealc2_class", fmt.Sprint(uint32(given.priority)))
 		}
-		how := engine.SubmitOptions{Class: engine.Class(given.priority)}
+		how := engine.SubmitOptions{Class: engine.Class(given.priority), Replace: given.replace == 1}
 		if given.id != nil {
 			how.ID = engine.JobID(C.GoString(given.id))
 		}

@@ -172,7 +172,7 @@ typedef struct sealc2_submit_options {
     size_t size;          /* sizeof(sealc2_submit_options) */
     const char *id;       /* its name in the engine: UTF-8 without control characters, at most 127 bytes; NULL or empty: one is made */
     uint32_t priority;    /* a sealc2_class */
-    uint32_t reserved;    /* 0 */
+    uint32_t replace;     /* 1: other content may have the id of a job that is done, whose result is forgotten then; 0: it is refused */
     uint64_t deadline_ms; /* from now on; the job is cancelled then; 0: none */
     uint64_t room_ms;     /* how long the call waits for room in the queue; 0: not at all; or SEALC2_FOREVER */
 } sealc2_submit_options;
@@ -362,8 +362,8 @@ sealc2_status sealc2_prove_assignments(sealc2_engine engine, const sealc2_assign
  * whose statement is malformed or of another sector, and a proof that the budget can never hold, with both numbers. The
  * first job of a sector size records its circuit: a second or two at 32 GiB. A job that is under way or done under the same id:
  * with the same content the handle is one more of that job, which keeps its class and its deadline; with other content it is
- * SEALC2_CALLER. The id of a job that failed or was cancelled can be used again. The last 1024 jobs that ended are remembered,
- * longest those that nobody waited for.
+ * SEALC2_CALLER, but for a job that is done and options->replace. The id of a job that failed or was cancelled can be used
+ * again. The last 1024 jobs that ended are remembered, longest those that nobody waited for.
  * in       request: as for sealc2_prove, with job 0 and without callbacks; options: NULL for none
  * out      *job, to be closed by sealc2_job_close
  * errors   CALLER, INPUT, UNSUPPORTED, NO_MEMORY, TIMEOUT (no room in the queue), CANCELLED (closed, or past the deadline, before

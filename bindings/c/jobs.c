@@ -69,7 +69,8 @@ int main(int argc, char **argv) {
     if (status != SEALC2_OK)
         return failed("open", status);
 
-    /* The job's name: whoever submits the same sector again under it gets this job, and not a second one. */
+    /* The job's name: whoever submits the same again under it gets this job, and not a second one. A sector whose proof is there may
+     * need another, when it gets a new seed: that is what .replace is for. */
     char id[SEALC2_JOB_ID_BYTES];
     snprintf(id, sizeof id, "porep-%s-%s", argv[3], argv[2]);
     sealc2_prove_request request = {
@@ -81,7 +82,7 @@ int main(int argc, char **argv) {
         .dev_params = SEALC2_DEV_PARAMS_ALLOW, /* an example: in earnest, leave this out */
     };
     prover_id(strtoull(argv[3], NULL, 10), request.prover_id);
-    sealc2_submit_options options = {.size = sizeof options, .id = id, .priority = SEALC2_CLASS_POREP, .room_ms = 60000};
+    sealc2_submit_options options = {.size = sizeof options, .id = id, .priority = SEALC2_CLASS_POREP, .replace = 1, .room_ms = 60000};
     sealc2_job job;
     status = sealc2_submit(engine, &request, &options, &job, &err);
     free(c1); /* the library has its copy */

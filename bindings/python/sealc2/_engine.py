@@ -430,6 +430,7 @@ class Engine:
         job_class: JobClass = JobClass.POREP,
         deadline: Optional[float] = None,
         room: Optional[float] = 0,
+        replace: bool = False,
         params_dir: Optional[Path] = None,
         allow_dev_params: Optional[bool] = None,
         statement: Optional[Data] = None,
@@ -446,6 +447,8 @@ class Engine:
         room        how many seconds to wait for room in the queue, else Error of kind TIMEOUT; None: for ever. In the main
                     thread KeyboardInterrupt ends the wait
 
+        replace     other content may have the name of a job that is done, whose result is forgotten then
+
         The rest is as for prove. A damaged statement, another sector, and what the budget can never hold are refused here.
         """
         op = "submit"
@@ -458,6 +461,7 @@ class Engine:
             options.id = id.encode("utf-8", "surrogatepass")
         options.priority = number(op, "job_class", job_class, 0, 3)
         options.deadline_ms = 0 if deadline is None else max(1, _milliseconds(op, "deadline", deadline))
+        options.replace = 1 if replace else 0
         left = _milliseconds(op, "room", room)
         job = ctypes.c_uint64(0)
         # The main thread waits in slices, so that an interrupt is seen.

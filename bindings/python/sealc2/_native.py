@@ -44,7 +44,7 @@ class SubmitOptions(ctypes.Structure):
         ("size", ctypes.c_size_t),
         ("id", ctypes.c_char_p),
         ("priority", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        ("replace", ctypes.c_uint32),
         ("deadline_ms", ctypes.c_uint64),
         ("room_ms", ctypes.c_uint64),
     ]

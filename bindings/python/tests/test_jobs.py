@@ -137,6 +137,14 @@ class Proofs(unittest.TestCase):
             at = job.progress()
             self.assertEqual((at.state, at.delivered, at.partitions, at.done, at.stage), (JobState.DONE, 1, 1, 1.0, "verify"))
             self.assertRegex(engine.timeline(), r"(?m)^TIMELINE,\d+,GPU_END,high,worker=0,partition=0,gpu_ms=\d+$")
+            with self.assertRaises(Error) as caught:
+                engine.submit(C1, 1, PROVER, id="high", **how)
+            self.assertEqual(caught.exception.kind, Status.CALLER)
+            other = engine.submit(C1, 1, PROVER, id="high", replace=True, **how)
+            other.cancel()
+            with self.assertRaises(Error) as caught:
+                other.wait()
+            self.assertEqual(caught.exception.kind, Status.CANCELLED)
             with self.assertRaises(Error) as caught:  # before there is room in the queue, or behind that
                 engine.submit(C1, 1, PROVER, deadline=0.001, **how).wait()
             self.assertEqual(caught.exception.kind, Status.CANCELLED)

@@ -50,8 +50,8 @@ static void case_jobs_null(void) {
     options.priority = 4;
     expect("submit, class 4", lib.sealc2_submit(engine, &request, &options, &job, &error_out), SEALC2_CALLER);
     check(strstr(said(), "options.priority") != NULL, "field not named: %s", said());
-    options = (sealc2_submit_options){.size = sizeof options, .reserved = 1};
-    expect("submit, reserved", lib.sealc2_submit(engine, &request, &options, &job, &error_out), SEALC2_CALLER);
+    options = (sealc2_submit_options){.size = sizeof options, .replace = 2};
+    expect("submit, replace 2", lib.sealc2_submit(engine, &request, &options, &job, &error_out), SEALC2_CALLER);
     options = (sealc2_submit_options){.size = sizeof options - 8};
     expect("submit, short options", lib.sealc2_submit(engine, &request, &options, &job, &error_out), SEALC2_CALLER);
     request.progress = (sealc2_progress_fn)(void (*)(void))case_jobs_null;
@@ -239,6 +239,17 @@ static void case_jobs_prove(const char *c1_path, const char *params, const char 
               info.delivered == 1 && info.done == 1 && strcmp(info.id, "winning") == 0 && strcmp(info.stage, "verify") == 0 && info.partition == 0 &&
               info.running_ns > 0,
           "state %u, class %u, %u of %u, %f, stage %s", info.state, info.priority, info.delivered, info.partitions, info.done, info.stage);
+    c1 = read_file(c1_path);
+    request = request_for(&c1);
+    request.params_dir = params;
+    request.dev_params = SEALC2_DEV_PARAMS_ALLOW;
+    expect("another content when it is done", lib.sealc2_submit(engine, &request, &options, &other, &error_out), SEALC2_CALLER);
+    options.replace = 1;
+    expect("in its place", lib.sealc2_submit(engine, &request, &options, &other, &error_out), SEALC2_OK);
+    check(progress_of(other).state < SEALC2_JOB_DONE && strcmp(progress_of(other).id, "winning") == 0, "not a new job of that id");
+    expect("cancel", lib.sealc2_cancel(other, &error_out), SEALC2_OK);
+    expect("wait for it", lib.sealc2_wait(other, 60000, proof, sizeof proof, &len, &error_out), SEALC2_CANCELLED);
+    unmap(&c1);
     char *lines = text_of(engine, SEALC2_TIMELINE_TEXT);
     check(strstr(lines, ",SYNTH_START,winning,partition=0\n") != NULL && strstr(lines, ",GPU_END,winning,worker=0,partition=0,gpu_ms=") != NULL,
           "timeline\n%s", lines);

@@ -59,7 +59,7 @@ SIZE(sealc2_class, 4);
 SIZE(sealc2_submit_options, 40);
 AT(sealc2_submit_options, id, 8);
 AT(sealc2_submit_options, priority, 16);
-AT(sealc2_submit_options, reserved, 20);
+AT(sealc2_submit_options, replace, 20);
 AT(sealc2_submit_options, deadline_ms, 24);
 AT(sealc2_submit_options, room_ms, 32);
 SIZE(sealc2_job_state, 4);

@@ -109,7 +109,7 @@ pub struct SubmitOptions {
     pub size: usize,
     pub id: *const c_char,
     pub priority: u32,
-    pub reserved: u32,
+    pub replace: u32,
     pub deadline_ms: u64,
     pub room_ms: u64,
 }

@@ -53,6 +53,8 @@ pub struct SubmitOptions<'a> {
     /// The job's name in the engine, at most 127 bytes without control characters; empty: one is made. The same name with the same
     /// content is the same job, while it is under way and once it is done; with other content it is refused.
     pub id: &'a str,
+    /// Other content may have the name of a job that is done, whose result is forgotten then.
+    pub replace: bool,
     pub class: Class,
     /// The job is cancelled when so much time is over.
     pub deadline: Option<Duration>,
@@ -200,6 +202,7 @@ impl Engine {
         let how = sys::SubmitOptions {
             id: id.as_ptr(),
             priority: options.class as u32,
+            replace: options.replace.into(),
             // 0 is none for C.
             deadline_ms: options.deadline.map_or(0, |d| milliseconds(d).max(1)),
             room_ms: milliseconds(options.room),

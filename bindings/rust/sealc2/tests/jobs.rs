@@ -125,6 +125,10 @@ fn submitted_proofs_are_the_references() {
         (State::Done, 1, 1, "verify", Some(0), None)
     );
     assert!(engine.timeline(TimelineFormat::Text).unwrap().contains(",GPU_END,a,worker=0,partition=0,gpu_ms="));
+    assert_eq!(engine.submit(&sector, &params(), other).err().unwrap().kind, Kind::Caller);
+    let instead = engine.submit(&sector, &params(), SubmitOptions { replace: true, ..other }).unwrap();
+    instead.cancel().unwrap();
+    assert_eq!(instead.wait(None).unwrap_err().kind, Kind::Cancelled);
     let late = SubmitOptions { deadline: Some(Duration::from_millis(1)), ..Default::default() };
     // Before there is room in the queue, or behind that.
     let e = engine.submit(&sector, &params(), late).and_then(|j| j.wait(None)).unwrap_err();

@@ -595,7 +595,7 @@ func (j *Job) Wait(ctx context.Context) (*ProveResult, error) {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				kind = status.Timeout
 			}
-			return nil, status.Wrap(kind, op, fmt.Sprintf("job %q, which is %s", string(j.id), j.Progress().State), ctx.Err())
+			return nil, status.Wrap(kind, op, fmt.Sprintf("job %q, which is %s", string(j.id), j.state()), ctx.Err())
 		}
 	}
 	j.jobs.mu.Lock()
@@ -604,10 +604,19 @@ func (j *Job) Wait(ctx context.Context) (*ProveResult, error) {
 	return j.result, j.at.Err
 }
 
+func (j *Job) state() JobState {
+	j.jobs.mu.Lock()
+	defer j.jobs.mu.Unlock()
+	return j.at.State
+}
+
 // Progress tells how far the job is.
 func (j *Job) Progress() JobProgress {
 	j.jobs.mu.Lock()
 	defer j.jobs.mu.Unlock()
+	if j.at.State != JobQueued { // then nothing here grows with the queue
+		return j.at
+	}
 	queued, _ := j.jobs.waiting()
 	return j.progress(queued)
 }

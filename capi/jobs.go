@@ -127,7 +127,7 @@ func sealc2go_job_progress(handle C.sealc2_job, info *C.sealc2_job_info, failure
 		if err != nil {
 			return err
 		}
-		at, now := j.Progress(), time.Now()
+		at, now := j.Brief(), time.Now()
 		made := C.sealc2_job_info{
 			size: info.size, state: C.uint32_t(at.State), priority: C.uint32_t(at.Class), partitions: C.uint32_t(at.Partitions),
 			delivered: C.uint32_t(at.Delivered), partition: -1, status: C.int32_t(status.KindOf(at.Err)), done: C.double(at.Last.Done),

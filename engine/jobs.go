@@ -104,6 +104,7 @@ type Job struct {
 	digest   [sha256.Size]byte
 	class    Class
 	deadline time.Time
+	priority host.Priority // the place that the scheduler gives the job, but for those that came in the same instant
 	jobs     *jobs
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -284,7 +285,7 @@ func (e *Engine) work(j *Job, run func(context.Context) (*ProveResult, error)) {
 		err = status.Wrap(status.Cancelled, "engine.Close", "the engine was closed", err)
 	}
 	e.jobs.end(j, result, err)
-	switch at := j.Progress(); at.State {
+	switch at := j.Brief(); at.State {
 	case JobDone:
 		e.log("info", "job %q: done, %d bytes of proof", j.id, len(result.Proof))
 	case JobCancelled:
@@ -445,6 +446,7 @@ func (s *jobs) add(op string, digest [sha256.Size]byte, options SubmitOptions) (
 		j.cancel = func(cause error) { cancel(cause); stop() }
 	}
 	j.at = JobProgress{ID: j.id, Class: j.class, Submitted: time.Now(), Deadline: j.deadline}
+	j.priority = sched.PriorityOf(j.class, j.deadline, j.at.Submitted, 0)
 	s.byID[j.id] = j
 	return j, false, nil
 }
@@ -595,7 +597,7 @@ func (j *Job) Wait(ctx context.Context) (*ProveResult, error) {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				kind = status.Timeout
 			}
-			return nil, status.Wrap(kind, op, fmt.Sprintf("job %q, which is %s", string(j.id), j.state()), ctx.Err())
+			return nil, status.Wrap(kind, op, fmt.Sprintf("job %q, which is %s", string(j.id), j.Brief().State), ctx.Err())
 		}
 	}
 	j.jobs.mu.Lock()
@@ -604,21 +606,19 @@ func (j *Job) Wait(ctx context.Context) (*ProveResult, error) {
 	return j.result, j.at.Err
 }
 
-func (j *Job) state() JobState {
-	j.jobs.mu.Lock()
-	defer j.jobs.mu.Unlock()
-	return j.at.State
-}
-
 // Progress tells how far the job is.
 func (j *Job) Progress() JobProgress {
 	j.jobs.mu.Lock()
 	defer j.jobs.mu.Unlock()
-	if j.at.State != JobQueued { // then nothing here grows with the queue
-		return j.at
-	}
 	queued, _ := j.jobs.waiting()
 	return j.progress(queued)
+}
+
+// Brief is Progress without Ahead, for who asks for many jobs again and again: it takes no longer with a long queue.
+func (j *Job) Brief() JobProgress {
+	j.jobs.mu.Lock()
+	defer j.jobs.mu.Unlock()
+	return j.at
 }
 
 // progress is at, with its place among the queued jobs; the caller holds mu.
@@ -626,17 +626,12 @@ func (j *Job) progress(queued []*Job) JobProgress {
 	at := j.at
 	if at.State == JobQueued {
 		for _, other := range queued {
-			if other.priority().Compare(j.priority()) < 0 {
+			if other.priority.Compare(j.priority) < 0 {
 				at.Ahead++
 			}
 		}
 	}
 	return at
-}
-
-// priority is the place that the scheduler gives the job, but for those that came in the same instant.
-func (j *Job) priority() host.Priority {
-	return sched.PriorityOf(j.class, j.deadline, j.at.Submitted, 0)
 }
 
 // Cancel ends the job at its next stage border, or inside a long stage; it does not wait for that. One that has ended stays as it

@@ -2,6 +2,7 @@ package c1
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -548,6 +549,10 @@ func bracketEnd(data []byte, at int, list *inner) int {
 			at += passed * blockBytes
 		}
 		for stop := min(at+blockBytes, len(data)); at < stop; at++ {
+			if quoted == 0 && at+8 <= len(data) && dull(binary.LittleEndian.Uint64(data[at:])) {
+				at += 7
+				continue
+			}
 			switch c := data[at]; {
 			case c == '"':
 				quoted = ^quoted
@@ -570,6 +575,12 @@ func bracketEnd(data []byte, at int, list *inner) int {
 		}
 	}
 	return -1
+}
+
+// dull tells that none of eight bytes is a quote or a bracket, which have bit 6, or neither of bits 3 and 4. Digits and commas
+// are dull, and so are the insides of hashes.
+func dull(word uint64) bool {
+	return word&0x4040404040404040|^(word|word>>1)&0x0808080808080808 == 0
 }
 
 // stringEnd is the place after the string that starts at data[start], -1 if it has no end.

@@ -205,6 +205,18 @@ type sharedOf struct {
 	srs  string
 }
 
+// shared is what a plan's batches have together on the device, booked there; srs is nil where it is not known yet.
+func (d *device) shared(plan *groth16.Plan, srs groth16.SRS) (all []host.Shared) {
+	for _, s := range plan.Shared {
+		s.Needs.Memory[d.memory] = s.Needs.DeviceBytes
+		if s.Needs.DeviceBytes > 0 && srs != nil {
+			s.Key = sharedOf{s.Key, srs.ID()}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
 // planOn is plan for some of the devices.
 func (p *proof) planOn(devices []*device) (plan sched.Plan, err error) {
 	w := p.work
@@ -226,13 +238,7 @@ func (p *proof) planOn(devices []*device) (plan sched.Plan, err error) {
 		for range max(1, ahead) {
 			plan.Needs = plan.Needs.Plus(needs)
 		}
-		for _, s := range one.Shared {
-			s.Needs.Memory[d.memory] = s.Needs.DeviceBytes
-			if s.Needs.DeviceBytes > 0 && w.srs != nil {
-				s.Key = sharedOf{s.Key, w.srs.ID()}
-			}
-			plan.Shared = append(plan.Shared, s)
-		}
+		plan.Shared = append(plan.Shared, d.shared(&one, w.srs)...)
 		plan.Stage.Threads = max(plan.Stage.Threads, one.Threads, 1)
 		checks = checks || one.CheckFirst
 	}

@@ -131,11 +131,12 @@ func (e *Engine) Preload(ctx context.Context, source ParamSource, shapeName stri
 	// What comes up counts as a proof's would.
 	var shared []host.Shared
 	for _, d := range e.devices {
+		e.resize(d) // what the plan is for
 		plan, err := d.backend.Plan(program, shape.Partitions)
 		if err != nil {
 			return err
 		}
-		shared = append(shared, plan.Shared...)
+		shared = append(shared, d.shared(&plan, set.file)...)
 	}
 	held := e.budget.Open(host.Priority{})
 	defer held.Release()

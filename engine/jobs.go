@@ -255,8 +255,7 @@ func (e *Engine) submit(ctx context.Context, op string, bytes int64, digest [sha
 	}
 	run, err := start()
 	if err != nil {
-		e.jobs.turnAway(j, err)
-		return nil, err
+		return nil, e.jobs.turnAway(j, err)
 	}
 	e.log("info", "job %q: %s, %d bytes", j.id, j.class, bytes)
 	e.calls.Add(1) // the caller is in a call, so that Close waits for this one too
@@ -331,6 +330,9 @@ func (s *jobs) roomFor(size int64) string {
 func noRoom(op, what string, waiting context.Context, err error) error {
 	if errors.Is(waiting.Err(), context.DeadlineExceeded) {
 		return status.Wrap(status.Timeout, op, what, err)
+	}
+	if who := (*status.Error)(nil); errors.As(context.Cause(waiting), &who) {
+		err = who
 	}
 	return status.Wrap(status.Cancelled, op, "", err)
 }
@@ -485,14 +487,22 @@ func (s *jobs) end(j *Job, result *ProveResult, err error) {
 }
 
 // turnAway ends a job that was never accepted. It is not remembered: who is refused again and again must not drive out results that
-// nobody has fetched yet.
-func (s *jobs) turnAway(j *Job, err error) {
+// nobody has fetched yet. It returns what its submitter is to know: err, or who cancelled it.
+func (s *jobs) turnAway(j *Job, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j.settle(nil, err)
+	outcome := err
+	if status.KindOf(err) == status.Timeout {
+		outcome = status.Wrap(status.Cancelled, "engine.Submit", "a submission that was turned away", err)
+	}
+	j.settle(nil, outcome)
 	if s.byID[j.id] == j {
 		delete(s.byID, j.id)
 	}
+	if status.KindOf(err) == status.Cancelled {
+		return j.at.Err
+	}
+	return err
 }
 
 // settle fixes the outcome; the caller holds mu.

@@ -258,6 +258,14 @@ func TestSubmit_Queue(t *testing.T) {
 			t.Errorf("no room in time: %v", err)
 		}
 	}
+	if _, err := submitTiny(never, e, c.request(1), 60_000, SubmitOptions{ID: "late", Deadline: time.Now().Add(20 * time.Millisecond)}); status.KindOf(err) != status.Cancelled || !strings.Contains(err.Error(), `job "late": its deadline is over`) {
+		t.Errorf("past its deadline before there is room: %v", err)
+	}
+	closed, cancelCause := context.WithCancelCause(never)
+	cancelCause(status.New(status.Cancelled, "test", "", "", "the engine was closed"))
+	if _, err := submitTiny(closed, e, c.request(1), 60_000, SubmitOptions{}); status.KindOf(err) != status.Cancelled || !strings.Contains(err.Error(), "the engine was closed") {
+		t.Errorf("closed before there is room: %v", err)
+	}
 	waiting := make(chan error, 1)
 	go func() {
 		j, err := submitTiny(never, e, c.request(1), 60_000, SubmitOptions{ID: "no room"})

@@ -464,10 +464,13 @@ class Engine:
         options.replace = 1 if replace else 0
         left = _milliseconds(op, "room", room)
         job = ctypes.c_uint64(0)
-        # The main thread waits in slices, so that an interrupt is seen.
+        # The main thread waits in slices, so that an interrupt is seen; the deadline is the first one's.
         slice_ms = 1000 if threading.current_thread() is threading.main_thread() else _U64
+        due = None if deadline is None else time.monotonic() + options.deadline_ms / 1000
         while True:
             options.room_ms = min(left, slice_ms)
+            if due is not None:
+                options.deadline_ms = max(1, math.ceil((due - time.monotonic()) * 1000))
             try:
                 call("sealc2_submit", handle, ctypes.byref(request), ctypes.byref(options), ctypes.byref(job))
                 return Job(job.value)

@@ -165,6 +165,12 @@ class Proofs(unittest.TestCase):
                 engine.submit(C1, 1, PROVER, id="late", room=1.2, **how)
             self.assertEqual(caught.exception.kind, Status.TIMEOUT)
             self.assertGreater(time.monotonic() - begun, 1.1)
+            begun = time.monotonic()
+            with self.assertRaises(Error) as caught:
+                engine.submit(C1, 1, PROVER, id="late", room=None, deadline=1.5, **how)
+            self.assertEqual(caught.exception.kind, Status.CANCELLED)
+            self.assertIn("its deadline is over", caught.exception.message)
+            self.assertGreater(time.monotonic() - begun, 1.4)
             timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
             timer.start()
             begun = time.monotonic()

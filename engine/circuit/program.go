@@ -8,6 +8,8 @@ package circuit
 
 import (
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
+
+	"github.com/sealc2/sealc2/engine/host"
 )
 
 // Key names a variable of the whole circuit as the digest "sealc2-r1cs-v1" does: index<<1 | is_aux.
@@ -91,6 +93,33 @@ func (p *Program) FieldCount() int { return p.fields }
 
 // WordCount is the length of Inputs.Words.
 func (p *Program) WordCount() int { return p.words }
+
+// Bytes is about what the program takes of the host's memory.
+func (p *Program) Bytes() (n int64) {
+	n = bytesOf(p.instances) + bytesOf(p.bindings) + bytesOf(p.paths) + bytesOf(p.rank) + bytesOf(p.runs) + bytesOf(p.levels)
+	for _, bits := range []Bits{p.kind, p.density.AAux, p.density.BInput, p.density.BAux} {
+		n += bytesOf(bits.Words)
+	}
+	for _, path := range p.paths {
+		n += int64(len(path))
+	}
+	for _, l := range p.levels {
+		n += bytesOf(l.units)
+		for _, u := range l.units {
+			n += bytesOf(u.instances)
+		}
+	}
+	for _, t := range p.templates {
+		n += bytesOf(t.external) + bytesOf(t.auxKind) + bytesOf(t.numAux) + bytesOf(t.rows) + bytesOf(t.terms) + bytesOf(t.coeff) +
+			bytesOf(t.tape) + bytesOf(t.lists) + bytesOf(t.outBits) + bytesOf(t.outNums)
+		if s := t.side; s != nil {
+			n += bytesOf(s.ops) + bytesOf(s.lists) + bytesOf(s.terms) + bytesOf(s.factors)
+		}
+	}
+	return n
+}
+
+func bytesOf[T any](list []T) int64 { return host.SliceBytes[T](cap(list)) }
 
 // Density says which variables occur (with a coefficient that is not zero) in A and in B. Inputs occur
 // in A always, by the appended rows. A property of the program, never recomputed in a proof.

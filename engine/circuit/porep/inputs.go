@@ -26,15 +26,16 @@ func CircuitInputs(st *Statement, challenges []Challenge) (*circuit.Inputs, erro
 		return nil, f.err
 	}
 	commRLast, commC := challenges[0].CommRLast.Root, challenges[0].Column.Inclusion.Root
-	f.field("replica_id", st.ReplicaID)
-	f.field("comm_d", st.CommD)
-	f.field("comm_r", st.CommR)
-	f.field("comm_r_last", commRLast)
-	f.field("comm_c", commC)
+	f.field(&st.ReplicaID, func() string { return "replica_id" })
+	f.field(&st.CommD, func() string { return "comm_d" })
+	f.field(&st.CommR, func() string { return "comm_r" })
+	f.field(&commRLast, func() string { return "comm_r_last" })
+	f.field(&commC, func() string { return "comm_c" })
 	for i := range challenges {
 		f.where = fmt.Sprintf("challenge %d", i)
 		f.challenge(&challenges[i], commRLast, commC)
 	}
+	f.compareLeaves()
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -42,22 +43,35 @@ func CircuitInputs(st *Statement, challenges []Challenge) (*circuit.Inputs, erro
 	return &f.out, nil
 }
 
-// filler collects values; the first failure stays in err and stops the rest.
+// filler collects values; the first failure stays in err and stops the rest. Columns wait in leaves, since eight are hashed in
+// the time of one or two; a failure that comes later looks at them first.
 type filler struct {
-	shape *Shape
-	out   circuit.Inputs
-	where string
-	err   error
+	shape  *Shape
+	out    circuit.Inputs
+	where  string
+	err    error
+	leaves []columnLeaf
+}
+
+// columnLeaf is a column to be hashed.
+type columnLeaf struct {
+	where string // its place in the proofs
+	rows  []fr.Element
+	leaf  *Hash
 }
 
 func (f *filler) fail(what, want, got string) {
-	if f.err == nil {
-		where := what
-		if f.where != "" {
-			where = f.where + ": " + what
-		}
-		f.err = status.New(status.Input, "porep.CircuitInputs", where, want, got)
+	if f.compareLeaves(); f.err == nil {
+		f.err = status.New(status.Input, "porep.CircuitInputs", f.place(what), want, got)
 	}
+}
+
+// place is where something lies in the proofs.
+func (f *filler) place(what string) string {
+	if f.where == "" {
+		return what
+	}
+	return f.where + ": " + what
 }
 
 func (f *filler) count(what string, got, want int) bool {
@@ -67,10 +81,11 @@ func (f *filler) count(what string, got, want int) bool {
 	return got == want && f.err == nil
 }
 
-func (f *filler) field(what string, h Hash) {
-	x, err := fr.LittleEndian.Element(&h)
+// field takes a value; what names it, which only failures need.
+func (f *filler) field(h *Hash, what func() string) {
+	x, err := fr.LittleEndian.Element(h)
 	if err != nil {
-		f.fail(what, "a canonical scalar (below r, little-endian)", hexText(&h))
+		f.fail(what(), "a canonical scalar (below r, little-endian)", hexText(h))
 	}
 	f.out.Fields = append(f.out.Fields, x)
 }
@@ -86,7 +101,7 @@ func (f *filler) challenge(c *Challenge, commRLast, commC Hash) {
 	if c.Column.Inclusion.Root != commC {
 		f.fail("comm_c", fmt.Sprintf("that of challenge 0, %x", commC), fmt.Sprintf("%x", c.Column.Inclusion.Root))
 	}
-	f.field("comm_d_proofs: leaf", c.CommD.Leaf)
+	f.field(&c.CommD.Leaf, func() string { return "comm_d_proofs: leaf" })
 	f.path("comm_d_proofs: base", c.CommD.Base, 2, s.DataDepth())
 	for i := range c.DRG {
 		f.column(fmt.Sprintf("drg_parents[%d]", i), &c.DRG[i])
@@ -113,7 +128,7 @@ func (f *filler) opening(c *ColumnProof) {
 			return
 		}
 	}
-	f.columnLeaf("c_x", c, rows)
+	f.leaf("c_x", c, rows)
 }
 
 func (f *filler) column(what string, c *ColumnProof) {
@@ -121,20 +136,44 @@ func (f *filler) column(what string, c *ColumnProof) {
 		return
 	}
 	first := len(f.out.Fields)
-	for i, row := range c.Rows {
-		f.field(fmt.Sprintf("%s: rows[%d]", what, i), row)
+	for i := range c.Rows {
+		f.field(&c.Rows[i], func() string { return fmt.Sprintf("%s: rows[%d]", what, i) })
 	}
-	f.columnLeaf(what, c, f.out.Fields[first:])
+	f.leaf(what, c, f.out.Fields[first:])
 	f.tree(what+": inclusion_proof", &c.Inclusion)
 }
 
-// columnLeaf compares the leaf that a column's path starts from with the column's hash: the circuit computes the
-// hash and never reads the leaf, so a damaged one would go unnoticed.
-func (f *filler) columnLeaf(what string, c *ColumnProof, rows []fr.Element) {
-	var hash Hash
-	fr.LittleEndian.PutElement(&hash, poseidon.Hash(rows))
-	if f.err == nil && hash != c.Inclusion.Leaf {
-		f.fail(what+": inclusion_proof: leaf", "the hash of the column, "+hexText(&hash), hexText(&c.Inclusion.Leaf))
+// leaf has the leaf that a column's path starts from compared with the column's hash: the circuit computes the hash
+// and never reads the leaf, so a damaged one would go unnoticed. rows must not change until then.
+func (f *filler) leaf(what string, c *ColumnProof, rows []fr.Element) {
+	if f.err != nil {
+		return
+	}
+	f.leaves = append(f.leaves, columnLeaf{f.place(what + ": inclusion_proof: leaf"), rows, &c.Inclusion.Leaf})
+	if len(f.leaves) == leavesAtOnce {
+		f.compareLeaves()
+	}
+}
+
+// leavesAtOnce is how many columns are hashed together.
+const leavesAtOnce = 8
+
+// compareLeaves compares the leaves that wait.
+func (f *filler) compareLeaves() {
+	leaves := f.leaves
+	f.leaves = f.leaves[:0]
+	var in [leavesAtOnce][]fr.Element
+	var out [leavesAtOnce]fr.Element
+	for i := range leaves {
+		in[i] = leaves[i].rows
+	}
+	poseidon.HashAll(out[:len(leaves)], in[:len(leaves)])
+	for i := range leaves {
+		var hash Hash
+		fr.LittleEndian.PutElement(&hash, out[i])
+		if f.err == nil && hash != *leaves[i].leaf {
+			f.err = status.New(status.Input, "porep.CircuitInputs", leaves[i].where, "the hash of the column, "+hexText(&hash), hexText(leaves[i].leaf))
+		}
 	}
 }
 
@@ -148,16 +187,18 @@ func (f *filler) path(what string, path []PathElement, arity, depth int) {
 	if !f.count(what+": levels", len(path), depth) {
 		return
 	}
-	for i, e := range path {
-		if !f.count(fmt.Sprintf("%s: path[%d]: hashes", what, i), len(e.Hashes), arity-1) {
+	for i := range path {
+		e := &path[i]
+		if len(e.Hashes) != arity-1 {
+			f.count(fmt.Sprintf("%s: path[%d]: hashes", what, i), len(e.Hashes), arity-1)
 			return
 		}
 		if e.Index < 0 || e.Index >= arity {
 			f.fail(fmt.Sprintf("%s: path[%d]: index", what, i), fmt.Sprintf("0 to %d", arity-1), fmt.Sprintf("%d", e.Index))
 		}
 		f.out.Words = append(f.out.Words, uint64(e.Index))
-		for j, h := range e.Hashes {
-			f.field(fmt.Sprintf("%s: path[%d]: hashes[%d]", what, i, j), h)
+		for j := range e.Hashes {
+			f.field(&e.Hashes[j], func() string { return fmt.Sprintf("%s: path[%d]: hashes[%d]", what, i, j) })
 		}
 	}
 }

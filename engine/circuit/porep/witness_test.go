@@ -148,9 +148,20 @@ func TestCircuitInputs_NamesWhatDoesNotFit(t *testing.T) {
 		"c_x: base: path[1]: index":             func(c *porep.Challenge) { c.Column.Inclusion.Base[1].Index = 8 },
 		"comm_r_last_proof: sub: levels":        func(c *porep.Challenge) { c.CommRLast.Sub = c.CommRLast.Base[:1] },
 		"drg_parents[3]: inclusion_proof: leaf": func(c *porep.Challenge) { c.DRG[3].Inclusion.Leaf[0] ^= 1 },
-		"c_x: inclusion_proof: leaf":            func(c *porep.Challenge) { c.Column.Rows[0][0] ^= 1 },
-		"comm_c":                                func(c *porep.Challenge) { c.Column.Inclusion.Root[0] ^= 1 },
-		"comm_r_last":                           func(c *porep.Challenge) { c.CommRLast.Root[0] ^= 1 },
+		// Columns are hashed several at a time, and still the first failure counts.
+		"exp_parents[2]: inclusion_proof: leaf": func(c *porep.Challenge) {
+			c.Expander[2].Inclusion.Leaf[0] ^= 1
+			c.Expander[3].Inclusion.Leaf[0] ^= 1
+			c.Column.Inclusion.Base[1].Hashes = nil
+		},
+		"exp_parents[4]: rows[1]": func(c *porep.Challenge) {
+			c.Expander[4].Rows[1] = [32]byte{31: 0xff}
+			c.Expander[4].Inclusion.Leaf[0] ^= 1
+			c.Expander[5].Inclusion.Leaf[0] ^= 1
+		},
+		"c_x: inclusion_proof: leaf": func(c *porep.Challenge) { c.Column.Rows[0][0] ^= 1 },
+		"comm_c":                     func(c *porep.Challenge) { c.Column.Inclusion.Root[0] ^= 1 },
+		"comm_r_last":                func(c *porep.Challenge) { c.CommRLast.Root[0] ^= 1 },
 	}
 	for part, change := range changes {
 		out := parse(t, "porep-2k-b")

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
@@ -272,5 +273,37 @@ func BenchmarkGenerate(b *testing.B) {
 				generate(arity)
 			}
 		})
+	}
+}
+
+// TestHashAll: many hashes at once are each by itself, whatever their number and arity.
+func TestHashAll(t *testing.T) {
+	random := rand.New(rand.NewPCG(21, 22))
+	minusOne := fr.One()
+	minusOne.Neg(&minusOne)
+	for _, arity := range []int{1, 2, 4, 8, 11, 16, 17, 18, 24} {
+		for _, count := range []int{0, 1, 3, 8, 9, 20} {
+			in := make([][]fr.Element, count)
+			for i := range in {
+				in[i] = make([]fr.Element, arity)
+				for j := range in[i] {
+					switch random.IntN(8) {
+					case 0: // zero
+					case 1:
+						in[i][j] = minusOne
+					default:
+						in[i][j].SetUint64(random.Uint64())
+						in[i][j].Mul(&in[i][j], &minusOne).Inverse(&in[i][j])
+					}
+				}
+			}
+			got := make([]fr.Element, count)
+			HashAll(got, in)
+			for i := range in {
+				if want := Hash(in[i]); got[i] != want {
+					t.Fatalf("arity %d, hash %d of %d: want %v, got %v", arity, i, count, want, got[i])
+				}
+			}
+		}
 	}
 }

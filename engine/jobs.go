@@ -109,7 +109,7 @@ type Job struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	placed   chan struct{} // closed when its request has room in the queue
-	entered  chan struct{} // closed when the scheduler is about to get it
+	entered  chan struct{} // closed when it has its place with the scheduler
 	done     chan struct{}
 
 	// Under jobs.mu.
@@ -682,6 +682,20 @@ func (j *Job) admitted() {
 	j.jobs.mu.Lock()
 	defer j.jobs.mu.Unlock()
 	j.release()
+}
+
+// enters says that the scheduler has the job; j may be nil. It may be called several times.
+func (j *Job) enters() {
+	if j == nil {
+		return
+	}
+	j.jobs.mu.Lock()
+	defer j.jobs.mu.Unlock()
+	select {
+	case <-j.entered:
+	default:
+		close(j.entered)
+	}
 }
 
 // begins is told that the first stage does; j may be nil.

@@ -40,7 +40,7 @@ func (e *Engine) atDesk(ctx context.Context, op string, j *Job, prove func(conte
 	defer func() { p.leave(err) }()
 	var own error // as prove gave it
 	err = e.sched.Run(ctx, &sched.Job{
-		Name: name, Op: op, Class: p.tallied.class, Deadline: p.tallied.deadline, Came: p.tallied.came,
+		Name: name, Op: op, Class: p.tallied.class, Deadline: p.tallied.deadline, Came: p.tallied.came, Queued: j.enters,
 		Prepare: []host.Stage{{Name: "prove", Run: func(ctx context.Context) error {
 			j.begins()
 			result, own = prove(ctx)

@@ -59,7 +59,6 @@ func (p *proof) enter(name string) string {
 	own.began = time.Now()
 	if p.job != nil {
 		own.class, own.deadline, own.came, name = p.job.class, p.job.deadline, p.job.at.Submitted, string(p.job.id)
-		defer close(p.job.entered)
 	} else {
 		name = fmt.Sprintf("%s-%d", name, t.names.Add(1))
 	}

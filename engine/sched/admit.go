@@ -25,15 +25,16 @@ func newTurnstile(free int) *turnstile {
 	return &turnstile{free: free, waiting: newQueue(func(t, u *turn) bool { return t.priority.Compare(u.priority) < 0 })}
 }
 
-// enter waits for the job's turn. Fails with Cancelled when ctx ends first.
-func (q *turnstile) enter(ctx context.Context, p host.Priority) error {
+// enter waits for the job's turn, and calls queued once it has it or has its place in the queue. Fails with Cancelled when ctx ends first.
+func (q *turnstile) enter(ctx context.Context, p host.Priority, queued func()) error {
 	q.mu.Lock()
 	if q.free > 0 { // then nobody waits
 		q.free--
 		q.mu.Unlock()
+		queued()
 		return nil
 	}
-	return q.wait(ctx, p)
+	return q.wait(ctx, p, queued)
 }
 
 // leave gives the place up.
@@ -55,10 +56,11 @@ func (q *turnstile) handOn() {
 }
 
 // wait queues up; the caller holds mu, which wait unlocks.
-func (q *turnstile) wait(ctx context.Context, p host.Priority) error {
+func (q *turnstile) wait(ctx context.Context, p host.Priority, queued func()) error {
 	t := &turn{priority: p, granted: make(chan struct{})}
 	place := q.waiting.push(t)
 	q.mu.Unlock()
+	queued()
 
 	select {
 	case <-t.granted:

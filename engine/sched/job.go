@@ -107,6 +107,7 @@ type Job struct {
 	Class    Class
 	Deadline time.Time    // orders the jobs of a class; that it passes ends nothing, the context does. Zero: none
 	Came     time.Time    // as far as its place among others goes; zero: when Run is called
+	Queued   func()       // called when the job is at its desk or has its place in the queue there, at least once unless it fails first; may be nil
 	Prepare  []host.Stage // of the whole job, at the desk, before the plan is known
 	// Drop lets go of what Prepare made, which then begins once more: a job of a higher class needs the memory. Nil: the
 	// job fails with NoMemory instead.

@@ -236,12 +236,12 @@ func TestTurnstile_GrantedWhileGivingUp(t *testing.T) {
 	both := 0 // the turn had come, and the job had given up
 	for range 300 {
 		q := newTurnstile(1)
-		if err := q.enter(context.Background(), host.Priority{}); err != nil {
+		if err := q.enter(context.Background(), host.Priority{}, func() {}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		entered := make(chan error)
-		go func() { entered <- q.enter(ctx, host.Priority{Serial: 1}) }()
+		go func() { entered <- q.enter(ctx, host.Priority{Serial: 1}, func() {}) }()
 		until(t, "it waits", func() bool { q.mu.Lock(); defer q.mu.Unlock(); return q.waiting.len() == 1 })
 		q.mu.Lock() // so that both are there when it looks
 		cancel()

@@ -688,7 +688,11 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	desk := r.desks[r.job.Class]
-	if err := desk.enter(ctx, r.priority); err != nil {
+	queued := r.job.Queued
+	if queued == nil {
+		queued = func() {}
+	}
+	if err := desk.enter(ctx, r.priority, queued); err != nil {
 		return err
 	}
 	defer desk.leave()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/params"
 	"github.com/sealc2/sealc2/engine/status"
 )
@@ -191,6 +192,8 @@ func (v assignmentValues) plan(backend groth16.Backend, partitions int) (groth16
 }
 
 func (v assignmentValues) hostBytes() (beside, check int64) { return 0, 0 }
+
+func (v assignmentValues) shared() []host.Shared { return nil }
 
 func (v assignmentValues) inputs(int) (*circuit.Inputs, error) { return nil, nil }
 

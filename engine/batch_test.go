@@ -218,14 +218,18 @@ func TestPlan_Shares(t *testing.T) {
 		t.Errorf("%d bytes in the budget, %d in all", ceiling.DeviceBytes, sum)
 	}
 	plan, _ := plannedFor(t, e, small, ClassPoRep, small.srs, 1)
-	for i, s := range plan.Shared { // points, and the rest
+	onDevices := func(plan sched.Plan) []host.Shared { return plan.Shared[:len(plan.Shared)-1] }
+	if last := plan.Shared[len(plan.Shared)-1]; last.Key != small.program || last.Needs != (host.Needs{HostBytes: small.program.Bytes()}) {
+		t.Errorf("the program is shared as %+v", last)
+	}
+	for i, s := range onDevices(plan) { // points, and the rest
 		if d := e.devices[i/2]; s.Needs.Memory[d.memory] != s.Needs.DeviceBytes || s.Needs.DeviceBytes <= 0 {
 			t.Errorf("%+v is shared on %s", s, d.name)
 		}
 	}
 	keys := func(c *tinyCase, srs groth16.SRS, partitions int) (all []any) {
 		plan, _ := plannedFor(t, e, c, ClassPoRep, srs, partitions)
-		for _, s := range plan.Shared {
+		for _, s := range onDevices(plan) {
 			all = append(all, s.Key)
 		}
 		return all

@@ -42,6 +42,8 @@ type values interface {
 	plan(backend groth16.Backend, partitions int) (groth16.Plan, error)
 	// hostBytes is what stands beside a partition of the backend, and what check takes before the first one.
 	hostBytes() (beside, check int64)
+	// shared is what all jobs of the kind have together in host memory.
+	shared() []host.Shared
 	// inputs lays out what the circuit of a partition is fed with, where that is not there yet; it may be called several times.
 	inputs(partition int) (*circuit.Inputs, error)
 	// begin starts a batch's partitions on its backend.
@@ -134,6 +136,7 @@ func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (_ *
 		Op:       p.op,
 		Class:    p.tallied.class,
 		Deadline: p.tallied.deadline,
+		Queued:   p.job.enters,
 		Came:     p.tallied.came,
 		Prepare:  prepare,
 		Drop: func() {
@@ -242,6 +245,7 @@ func (p *proof) planOn(devices []*device) (plan sched.Plan, err error) {
 		plan.Stage.Threads = max(plan.Stage.Threads, one.Threads, 1)
 		checks = checks || one.CheckFirst
 	}
+	plan.Shared = append(plan.Shared, w.values.shared()...)
 	if checks {
 		plan.Needs.HostBytes = max(plan.Needs.HostBytes, check+beside)
 		plan.First = []host.Stage{{Name: "check", Partition: host.WholeBatch, Lane: host.LaneDevice, Needs: host.Needs{Threads: plan.Stage.Threads},
@@ -276,6 +280,10 @@ func (v *programValues) plan(backend groth16.Backend, partitions int) (groth16.P
 
 func (v *programValues) hostBytes() (beside, check int64) {
 	return int64(v.program.FieldCount())*fr.Bytes + int64(v.program.WordCount())*8, witnessBytes(v.program)
+}
+
+func (v *programValues) shared() []host.Shared {
+	return []host.Shared{{Key: v.program, Needs: host.Needs{HostBytes: v.program.Bytes()}}}
 }
 
 func (v *programValues) inputs(partition int) (*circuit.Inputs, error) { return v.layOut(partition) }

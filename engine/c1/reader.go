@@ -16,7 +16,7 @@ import (
 const maxDepth = 128
 
 // reader is a strict cursor over one JSON document (RFC 8259). It borrows data and never copies it. The
-// 11 million tokens of a 32 GiB sector are nearly all small numbers in hashes: jsontext alone takes twice as
+// 11 million tokens of a 32 GiB sector are nearly all small numbers in hashes: jsontext takes many times as
 // long to read them as Parse for all its work, so readHash takes whole hashes and the rest is recursive descent.
 type reader struct {
 	data []byte

@@ -5,9 +5,9 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
-	"github.com/sealc2/sealc2/engine/c1"
 	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/circuit/porep"
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -44,7 +44,7 @@ func (e *Engine) ReadC1(ctx context.Context, request *ReadC1Request) (info *C1In
 		return nil, err
 	}
 	defer leave()
-	sector, err := c1.Parse(request.C1, c1.Options{Statement: request.Statement, IDs: (*c1.IDs)(request.IDs)})
+	sector, err := e.parse(host.WithPool(ctx, e.pool()), request.C1, request.Statement, request.IDs)
 	if err != nil {
 		return nil, err
 	}

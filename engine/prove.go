@@ -42,7 +42,7 @@ func (e *Engine) Prove(ctx context.Context, request *ProveRequest) (result *Prov
 		release, sector = func() {}, nil
 	}
 	parse := func(ctx context.Context) (err error) {
-		if sector, err = c1.ParseContext(ctx, request.C1, c1.Options{Statement: request.Statement, IDs: (*c1.IDs)(request.IDs), Threads: e.limits.Threads}); err != nil {
+		if sector, err = e.parse(ctx, request.C1, request.Statement, request.IDs); err != nil {
 			return err
 		}
 		st := &sector.Statement
@@ -80,6 +80,11 @@ func (e *Engine) Prove(ctx context.Context, request *ProveRequest) (result *Prov
 		{Name: "parse", Needs: host.Needs{HostBytes: parseBytes(len(request.C1)), Threads: 1}, Run: parse},
 		{Name: "params", Needs: host.Needs{Threads: 1}, Run: load},
 	})
+}
+
+// parse reads a C1 output on all threads, those of the context's pool.
+func (e *Engine) parse(ctx context.Context, document, statement []byte, ids *SectorIDs) (*c1.Output, error) {
+	return c1.ParseContext(ctx, document, c1.Options{Statement: statement, IDs: (*c1.IDs)(ids), Threads: e.limits.Threads})
 }
 
 // parseBytes bounds what a C1 output of n bytes takes in memory: a third of its size, or in the wrapper three

@@ -6,9 +6,9 @@ import (
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
-	"github.com/sealc2/sealc2/engine/c1"
 	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -65,7 +65,7 @@ func (e *Engine) VerifyC1(ctx context.Context, request *VerifyC1Request) (ok boo
 		return false, err
 	}
 	defer leave()
-	sector, err := c1.Parse(request.C1, c1.Options{Statement: request.Statement, IDs: (*c1.IDs)(request.IDs)})
+	sector, err := e.parse(host.WithPool(ctx, e.pool()), request.C1, request.Statement, request.IDs)
 	if err != nil {
 		return false, err
 	}

@@ -221,7 +221,7 @@ func sealc2go_preload(handle C.sealc2_engine, shape, paramsDir C.sealc2_in_text,
 		defer s.calls.Done()
 		ctx, cancel := s.under(j)
 		defer cancel(nil)
-		return s.engine.Preload(ctx, source, C.GoString(shape))
+		return ended(ctx, s.engine.Preload(ctx, source, C.GoString(shape)))
 	})
 }
 

@@ -110,7 +110,7 @@ func sealc2go_cancel(handle C.sealc2_job, failure *C.sealc2_error) C.int32_t {
 			j.submitted.Cancel()
 			return nil
 		}
-		j.cancel(status.New(status.Cancelled, "sealc2_prove", "", "", "cancelled by sealc2_cancel"))
+		j.cancel(status.New(status.Cancelled, "sealc2_cancel", "", "", "cancelled"))
 		return nil
 	})
 }
@@ -431,7 +431,7 @@ func sealc2go_circuit_digest(handle C.sealc2_engine, shape C.sealc2_in_text, job
 		defer cancel(nil)
 		d, err := s.engine.CircuitDigest(ctx, C.GoString(shape))
 		if err != nil {
-			return err
+			return ended(ctx, err)
 		}
 		made := C.sealc2_circuit{
 			size: out.size, inputs: C.uint64_t(d.Inputs), aux: C.uint64_t(d.Aux), constraints: C.uint64_t(d.Constraints),

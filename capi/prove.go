@@ -75,11 +75,7 @@ func (s *session) listen(op string, j *job, hear listener,
 	}
 	result, err := prove(ctx, progress, partition)
 	if err != nil {
-		var own *status.Error
-		if ctx.Err() != nil && status.KindOf(err) == status.Cancelled && errors.As(context.Cause(ctx), &own) {
-			return nil, own
-		}
-		return nil, err
+		return nil, ended(ctx, err)
 	}
 	need := uint64(len(result.Proof))
 	hear.needed(need)
@@ -90,6 +86,15 @@ func (s *session) listen(op string, j *job, hear listener,
 	s.stages = slices.Clone(result.Stages)
 	s.mu.Unlock()
 	return result.Proof, nil
+}
+
+// ended is the error of a call under ctx: where it was cancelled, who did it.
+func ended(ctx context.Context, err error) error {
+	var own *status.Error
+	if ctx.Err() != nil && status.KindOf(err) == status.Cancelled && errors.As(context.Cause(ctx), &own) {
+		return own
+	}
+	return err
 }
 
 func tooSmall(op string, need, capacity uint64) error {

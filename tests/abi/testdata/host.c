@@ -27,7 +27,7 @@
     F(sealc2_version) F(sealc2_status_name) F(sealc2_open) F(sealc2_close) F(sealc2_job_open) F(sealc2_cancel) \
     F(sealc2_job_close) F(sealc2_prove) F(sealc2_verify) F(sealc2_last_stages) F(sealc2_shutdown)              \
     F(sealc2_submit) F(sealc2_wait) F(sealc2_job_progress) F(sealc2_requirements) F(sealc2_preload)            \
-    F(sealc2_evict) F(sealc2_idle_release) F(sealc2_metrics) F(sealc2_timeline)                                \
+    F(sealc2_evict) F(sealc2_idle_release) F(sealc2_metrics) F(sealc2_timeline) F(sealc2_circuit_digest)       \
     F(seal_commit_phase2) F(verify_seal) F(destroy_seal_commit_phase2_response)                                \
     F(destroy_seal_pre_commit_phase1_response) F(destroy_verify_seal_response)
 

@@ -89,6 +89,10 @@ static void case_jobs_null(void) {
     expect("timeline, form 3", lib.sealc2_timeline(engine, 3, NULL, 0, &len, &error_out), SEALC2_CALLER);
     expect("timeline, nothing yet", lib.sealc2_timeline(engine, SEALC2_TIMELINE_TEXT, NULL, 0, &len, &error_out), SEALC2_OK);
     check(len == 0, "timeline before a job: %zu bytes", len);
+    expect("cancel", lib.sealc2_cancel(plain, &error_out), SEALC2_OK);
+    struct sealc2_circuit circuit = {.size = sizeof circuit};
+    expect("a digest that was cancelled", lib.sealc2_circuit_digest(engine, "2KiB", plain, &circuit, NULL, 0, &error_out), SEALC2_CANCELLED);
+    check(strcmp(said(), "sealc2_cancel: cancelled") == 0, "who cancelled it: %s", said());
     expect("job_close", lib.sealc2_job_close(plain, &error_out), SEALC2_OK);
     expect("close", lib.sealc2_close(engine, &error_out), SEALC2_OK);
 

@@ -26,6 +26,7 @@
 #define FUNCTIONS(F)                                                                                           \
     F(sealc2_version) F(sealc2_status_name) F(sealc2_open) F(sealc2_close) F(sealc2_job_open) F(sealc2_cancel) \
     F(sealc2_job_close) F(sealc2_prove) F(sealc2_verify) F(sealc2_last_stages) F(sealc2_shutdown)              \
+    F(sealc2_submit) F(sealc2_wait) F(sealc2_job_progress) F(sealc2_metrics) F(sealc2_timeline)                \
     F(seal_commit_phase2) F(verify_seal) F(destroy_seal_commit_phase2_response) F(destroy_verify_seal_response)
 
 static struct {
@@ -200,6 +201,52 @@ static void refuse_params(sealc2_engine engine) {
     prove_refused(engine, sector.c1, sector.c1_len, "/nowhere/here", 1, 0, SEALC2_PARAMS, "/nowhere/here");
 }
 
+/* Submits what is refused, or what fails for want of parameters unless it is cancelled first; the memory goes the same way, before
+ * the job has ended. */
+static void submit_once(sealc2_engine engine, uint64_t sector_id, int cancel) {
+    sealc2_prove_request *request = calloc(1, sizeof *request);
+    sealc2_submit_options *options = calloc(1, sizeof *options);
+    uint8_t *copy = malloc(sector.c1_len), proof[192];
+    char *folder = strdup("/nowhere/here"), *text = calloc(1, 1024);
+    sealc2_error err = {.size = sizeof err, .text = text, .text_cap = 1024};
+    *request = (sealc2_prove_request){.size = sizeof *request,
+                                      .c1 = memcpy(copy, sector.c1, sector.c1_len),
+                                      .c1_len = sector.c1_len,
+                                      .sector_id = sector_id,
+                                      .params_dir = folder};
+    memcpy(request->prover_id, prover_1000, 32);
+    *options = (sealc2_submit_options){.size = sizeof *options, .priority = SEALC2_CLASS_SNAP, .deadline_ms = 600000, .room_ms = 60000};
+    sealc2_job job = 7;
+    expect("submit", lib.sealc2_submit(engine, request, options, &job, &err), sector_id == 1 ? SEALC2_OK : SEALC2_INPUT, &err,
+           "replica_id");
+    memset(copy, 0xA5, sector.c1_len);
+    memset(folder, '#', strlen(folder));
+    memset(request, 0xA5, sizeof *request);
+    memset(options, 0xA5, sizeof *options);
+    free(copy), free(folder), free(request), free(options);
+    if (sector_id != 1) {
+        check(job == 0, "submit: a handle of what was refused");
+        free(text);
+        return;
+    }
+    if (cancel)
+        check(lib.sealc2_cancel(job, NULL) == SEALC2_OK, "cancel");
+    size_t len = 7;
+    sealc2_status got = lib.sealc2_wait(job, SEALC2_FOREVER, proof, sizeof proof, &len, &err);
+    check(len == 0 && (got == SEALC2_PARAMS || (cancel && got == SEALC2_CANCELLED)) &&
+              strstr(text, got == SEALC2_PARAMS ? "/nowhere/here" : "engine.Cancel: job ") != NULL,
+          "wait: %d, %zu bytes: %s", got, len, text);
+    sealc2_job_info info = {.size = sizeof info};
+    check(lib.sealc2_job_progress(job, &info, &err) == SEALC2_OK && info.status == (int32_t)got && info.priority == SEALC2_CLASS_SNAP &&
+              info.state == (got == SEALC2_PARAMS ? SEALC2_JOB_FAILED : SEALC2_JOB_CANCELLED),
+          "progress: state %u, status %d", info.state, info.status);
+    check(lib.sealc2_wait(job, 0, NULL, 0, NULL, &err) == got, "a second wait: %s", text);
+    check(lib.sealc2_job_close(job, &err) == SEALC2_OK, "job_close: %s", text);
+    check(lib.sealc2_metrics(engine, NULL, 0, &len, &err) == SEALC2_OK && len > 1000, "metrics: %zu bytes", len);
+    check(lib.sealc2_timeline(engine, SEALC2_TIMELINE_CHROME, NULL, 0, &len, &err) == SEALC2_OK && len > 10, "timeline: %zu bytes", len);
+    free(text);
+}
+
 static void verify_ffi(int good) {
     uint8_32_array_t *in = malloc(5 * sizeof *in);
     memcpy(in[0].idx, sector.comm_r, 32);
@@ -237,6 +284,9 @@ static void every_call(sealc2_engine engine) {
     refuse_garbage(engine);
     refuse_ids(engine);
     refuse_params(engine);
+    submit_once(engine, 1, 0);
+    submit_once(engine, 1, 1);
+    submit_once(engine, 2, 0);
     verify_ffi(1);
     refuse_ffi();
     sealc2_job job = 0;

@@ -36,6 +36,7 @@ static void *short_life(void *arg) {
     case 1: verify_once(engine, 0); break;
     case 2: refuse_ids(engine); break;
     case 3: verify_ffi(1); break;
+    case 4: submit_once(engine, 1, (intptr_t)arg % 16 > 8); break;
     default: refuse_garbage(engine);
     }
     return NULL;
@@ -370,6 +371,7 @@ static void case_flat(void) {
         for (int i = 0; i < (part == 0 ? 50 : 100); i++) {
             verify_once(engine, i % 2);
             refuse_ids(engine);
+            submit_once(engine, 1 + (i % 3 == 2), i % 3);
             if (i % 10 == 0) {
                 every_call(engine);
                 check(lib.sealc2_shutdown(NULL) == SEALC2_OK, "shutdown"); /* the engine of sealc2_ffi.h with all others */

@@ -25,14 +25,18 @@ func newTurnstile(free int) *turnstile {
 	return &turnstile{free: free, waiting: newQueue(func(t, u *turn) bool { return t.priority.Compare(u.priority) < 0 })}
 }
 
-// enter waits for the job's turn, and calls queued once it has it or has its place in the queue. Fails with Cancelled when ctx ends first.
+// enter waits for the job's turn, and calls queued once it has it or has its place in the queue. Fails with Cancelled when ctx ends first,
+// and with Internal where queued panics: the turn is then the next one's.
 func (q *turnstile) enter(ctx context.Context, p host.Priority, queued func()) error {
 	q.mu.Lock()
 	if q.free > 0 { // then nobody waits
 		q.free--
 		q.mu.Unlock()
-		queued()
-		return nil
+		err := tell(queued)
+		if err != nil {
+			q.leave()
+		}
+		return err
 	}
 	return q.wait(ctx, p, queued)
 }
@@ -60,12 +64,14 @@ func (q *turnstile) wait(ctx context.Context, p host.Priority, queued func()) er
 	t := &turn{priority: p, granted: make(chan struct{})}
 	place := q.waiting.push(t)
 	q.mu.Unlock()
-	queued()
-
-	select {
-	case <-t.granted:
-		return nil
-	case <-ctx.Done():
+	err := tell(queued)
+	if err == nil {
+		select {
+		case <-t.granted:
+			return nil
+		case <-ctx.Done():
+			err = status.Wrap(status.Cancelled, op, "", ctx.Err())
+		}
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -74,5 +80,8 @@ func (q *turnstile) wait(ctx context.Context, p host.Priority, queued func()) er
 	} else { // our turn came while we gave up
 		q.handOn()
 	}
-	return status.Wrap(status.Cancelled, op, "", ctx.Err())
+	return err
 }
+
+// tell calls a function of the job's.
+func tell(f func()) error { return guard(func() error { f(); return nil }) }

@@ -231,6 +231,25 @@ func TestClass_String(t *testing.T) {
 	idle(t, b)
 }
 
+// TestTurnstile_PanicWhenTold: a job whose function panics when it has its turn, or its place in the queue, leaves the turn to the others.
+func TestTurnstile_PanicWhenTold(t *testing.T) {
+	q := newTurnstile(1)
+	ctx := context.Background()
+	boom, quiet := func() { panic("boom") }, func() {}
+	if err := q.enter(ctx, host.Priority{}, boom); status.KindOf(err) != status.Internal || q.free != 1 {
+		t.Fatalf("at once: %v, %d free", err, q.free)
+	}
+	if err := q.enter(ctx, host.Priority{}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.enter(ctx, host.Priority{}, boom); status.KindOf(err) != status.Internal || q.waiting.len() != 0 {
+		t.Fatalf("in the queue: %v, %d wait", err, q.waiting.len())
+	}
+	if err := q.enter(ctx, host.Priority{}, func() { q.leave(); panic("boom") }); status.KindOf(err) != status.Internal || q.free != 1 {
+		t.Fatalf("when its turn comes meanwhile: %v, %d free", err, q.free)
+	}
+}
+
 // TestTurnstile_GrantedWhileGivingUp: a turn that comes at the moment at which its job gives up is handed on.
 func TestTurnstile_GrantedWhileGivingUp(t *testing.T) {
 	both := 0 // the turn had come, and the job had given up

@@ -1,8 +1,6 @@
 package poseidon
 
 import (
-	"sync"
-
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/sealc2/sealc2/engine/lanes"
@@ -23,16 +21,11 @@ type eight struct {
 // mostEight is the widest state whose sums stay within the bounds of rows: each term is an element plus a constant.
 const mostEight = 18
 
-var eights [MaxArity + 1]struct {
-	once sync.Once
-	made *eight
-}
+// eights are those of parameters by arity.
+var eights [MaxArity + 1]kept[eight]
 
-// eight is made on first use.
 func (p *Parameters) eight() *eight {
-	e := &eights[p.Arity]
-	e.once.Do(func() { e.made = newEight(p) })
-	return e.made
+	return eights[p.Arity].get(func() *eight { return newEight(p) })
 }
 
 func newEight(p *Parameters) *eight {

@@ -36,28 +36,34 @@ type Parameters struct {
 	fast *fast
 }
 
-// generated caches the parameters by arity. What panics on the way is not kept (sync.Once would).
-var generated [MaxArity + 1]struct {
+// kept is made on first use. What panics on the way is not kept (sync.Once would).
+type kept[T any] struct {
 	making sync.Mutex
-	params atomic.Pointer[Parameters]
+	made   atomic.Pointer[T]
 }
+
+func (k *kept[T]) get(make func() *T) *T {
+	if made := k.made.Load(); made != nil {
+		return made
+	}
+	k.making.Lock()
+	defer k.making.Unlock()
+	made := k.made.Load()
+	if made == nil {
+		made = make()
+		k.made.Store(made)
+	}
+	return made
+}
+
+// generated caches the parameters by arity.
+var generated [MaxArity + 1]kept[Parameters]
 
 // ParametersOf returns the parameters of an arity, generating them on first use (some milliseconds). An
 // arity outside 1 to MaxArity is a defect of the caller: Internal, by panic.
 func ParametersOf(arity int) *Parameters {
 	status.Check(arity >= 1 && arity <= MaxArity, "poseidon.ParametersOf", "an arity from 1 to MaxArity")
-	g := &generated[arity]
-	if p := g.params.Load(); p != nil {
-		return p
-	}
-	g.making.Lock()
-	defer g.making.Unlock()
-	if p := g.params.Load(); p != nil {
-		return p
-	}
-	p := generate(arity)
-	g.params.Store(p)
-	return p
+	return generated[arity].get(func() *Parameters { return generate(arity) })
 }
 
 func generate(arity int) *Parameters {

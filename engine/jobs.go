@@ -260,9 +260,9 @@ func (e *Engine) submit(ctx context.Context, op string, bytes int64, digest [sha
 	e.log("info", "job %q: %s, %d bytes", j.id, j.class, bytes)
 	e.calls.Add(1) // the caller is in a call, so that Close waits for this one too
 	go func() {
-		var err error // work has made a value of all that can happen
+		var err error // of what comes behind the job's end, when nobody waits any more
 		defer status.Recover("engine.Submit", &err)
-		e.work(j, run)
+		e.carry(j, run)
 	}()
 	select { // so that jobs submitted one after the other stand in that order
 	case <-j.entered:
@@ -271,9 +271,17 @@ func (e *Engine) submit(ctx context.Context, op string, bytes int64, digest [sha
 	return j, nil
 }
 
-// work is the goroutine of a job.
-func (e *Engine) work(j *Job, run func(context.Context) (*ProveResult, error)) {
+// carry does a job's work, and sees that the job ends, whatever happens.
+func (e *Engine) carry(j *Job, run func(context.Context) (*ProveResult, error)) {
+	var err error
 	defer e.calls.Done()
+	defer e.jobs.conclude(j, &err)
+	defer status.Recover("engine.Submit", &err)
+	e.work(j, run)
+}
+
+// work proves, and ends the job.
+func (e *Engine) work(j *Job, run func(context.Context) (*ProveResult, error)) {
 	var result *ProveResult
 	var err error
 	func() {
@@ -484,6 +492,21 @@ func (s *jobs) end(j *Job, result *ProveResult, err error) {
 	if len(s.ended) > keptJobs {
 		s.drop(max(0, slices.IndexFunc(s.ended, func(j *Job) bool { return j.fetched })))
 	}
+}
+
+// conclude ends a job that a panic on the way to its end has left open: whoever waits for it would wait for ever.
+func (s *jobs) conclude(j *Job, broken *error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j.at.State >= JobDone {
+		return
+	}
+	j.at.State, j.at.Err, j.at.Ended = JobFailed, *broken, time.Now()
+	s.totals.Failed++
+	s.ended = append(s.ended, j)
+	close(j.done)
+	j.cancel(nil)
+	j.release()
 }
 
 // turnAway ends a job that was never accepted. It is not remembered: who is refused again and again must not drive out results that

@@ -80,6 +80,24 @@ static void work_params(void) { prove(sector.c1, sector.c1_len, 1, "/nowhere"); 
 /* With a file that holds a key and holes, up to the first point; with one that holds points, to the end. */
 static void work_prove(void) { prove(sector.c1, sector.c1_len, 1, sector.keys); }
 
+/* A job of its own each time, which fails for want of parameters; what it comes to, if it is accepted, is what the wait says. */
+static void work_submit(void) {
+    sealc2_prove_request request = {.size = sizeof request, .c1 = sector.c1, .c1_len = sector.c1_len, .sector_id = 1, .params_dir = "/nowhere"};
+    memcpy(request.prover_id, prover_1000, 32);
+    uint8_t proof[192];
+    size_t written;
+    sealc2_job job = 0;
+    sealc2_status got = lib.sealc2_submit(engine, &request, NULL, &job, &err);
+    if (got == SEALC2_OK)
+        got = lib.sealc2_wait(job, SEALC2_FOREVER, proof, sizeof proof, &written, &err);
+    keep(got);
+    got = job != 0 ? lib.sealc2_job_close(job, &err) : SEALC2_OK;
+    if (got != SEALC2_OK) { /* the point is there */
+        keep(got);
+        lib.sealc2_job_close(job, NULL);
+    }
+}
+
 static void work_stages(void) {
     sealc2_stage stages[8];
     size_t count;
@@ -133,7 +151,7 @@ static const struct {
     void (*run)(void);
 } works[] = {
     {"open", work_open},     {"job", work_job},       {"verify", work_verify},         {"garbage", work_garbage},     {"ids", work_ids},       {"params", work_params},
-    {"prove", work_prove},   {"stages", work_stages}, {"verify_seal", work_verify_ffi}, {"seal_commit_phase2", work_prove_ffi}, {"retire", work_retire}, {"shutdown", work_shutdown},
+    {"submit", work_submit}, {"prove", work_prove},   {"stages", work_stages}, {"verify_seal", work_verify_ffi}, {"seal_commit_phase2", work_prove_ffi}, {"retire", work_retire}, {"shutdown", work_shutdown},
 };
 
 int main(int argc, char **argv) {

@@ -799,7 +799,7 @@ func TestOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{filepath.Join(dir, "fresh"), link} {
-		o, err := createOutput(path)
+		o, err := createOutput("--out", path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -819,7 +819,7 @@ func TestOutput(t *testing.T) {
 	}
 
 	// A device is written in place, never replaced.
-	o, err := createOutput(os.DevNull)
+	o, err := createOutput("--out", os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func (o *proveOptions) check(command string) error {
 func (a *app) benchProve(ctx context.Context, o *proveOptions) (err error) {
 	began := processStart()
 	b := &proveBench{app: a, options: o, known: map[sched.Entry]struct{}{}}
-	files, err := openOutputs(o.csv, o.chart, o.timeline)
+	files, err := openOutputs([]flagged{{"--csv", o.csv}, {"--chart", o.chart}, {"--timeline", o.timeline}})
 	if err != nil {
 		return err
 	}
@@ -214,23 +214,26 @@ func (a *app) benchProve(ctx context.Context, o *proveOptions) (err error) {
 	return a.result(v, v.text)
 }
 
+// flagged is a path with the flag that named it.
+type flagged struct{ flag, path string }
+
 // openOutputs opens the files that are asked for before the work starts, by their paths.
-func openOutputs(paths ...string) (map[string]*output, error) {
+func openOutputs(paths []flagged) (map[string]*output, error) {
 	files := map[string]*output{}
-	for _, path := range paths {
-		if path == "" {
+	for _, p := range paths {
+		if p.path == "" {
 			continue
 		}
-		if files[path] != nil {
+		if files[p.path] != nil {
 			discardAll(files)
-			return nil, usage("--csv, --chart, --timeline", "different files", strconv.Quote(path)+" twice")
+			return nil, usage("--csv, --chart, --timeline", "different files", strconv.Quote(p.path)+" twice")
 		}
-		file, err := createOutput(path)
+		file, err := createOutput(p.flag, p.path)
 		if err != nil {
 			discardAll(files)
 			return nil, err
 		}
-		files[path] = file
+		files[p.path] = file
 	}
 	return files, nil
 }

@@ -114,13 +114,14 @@ func sameFile(a, b string) bool {
 // that a reader never sees half a proof. A target that is there and no regular file (a pipe, a device) is
 // written in place.
 type output struct {
+	flag string // that named it, for errors
 	path string
 	f    *os.File
 	temp bool
 }
 
 // createOutput opens path for writing before the long work starts, so that a wrong path fails at once.
-func createOutput(path string) (*output, error) {
+func createOutput(flag, path string) (*output, error) {
 	const op = "cli.Write"
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real // replace what a link points to, not the link
@@ -128,43 +129,43 @@ func createOutput(path string) (*output, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return nil, status.New(status.Input, op, "--out "+path, "a file", "a directory")
+		return nil, status.New(status.Input, op, flag+" "+path, "a file", "a directory")
 	case err == nil && !info.Mode().IsRegular():
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
-			return nil, fileError(op, "--out", err)
+			return nil, fileError(op, flag, err)
 		}
-		return &output{path: path, f: f}, nil
+		return &output{flag: flag, path: path, f: f}, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, fileError(op, "--out", err)
+		return nil, fileError(op, flag, err)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return nil, fileError(op, "--out", err)
+		return nil, fileError(op, flag, err)
 	}
-	return &output{path: path, f: f, temp: true}, nil
+	return &output{flag: flag, path: path, f: f, temp: true}, nil
 }
 
 // commit writes data, all of the file's content, and gives the file its name.
 func (o *output) commit(data []byte) error {
 	const op = "cli.Write"
 	if _, err := o.f.Write(data); err != nil {
-		return fileError(op, "--out", err)
+		return fileError(op, o.flag, err)
 	}
 	if o.temp {
 		if err := o.f.Chmod(0o644); err != nil {
-			return fileError(op, "--out", err)
+			return fileError(op, o.flag, err)
 		}
 		if err := o.f.Sync(); err != nil {
-			return fileError(op, "--out", err)
+			return fileError(op, o.flag, err)
 		}
 	}
 	if err := o.f.Close(); err != nil {
-		return fileError(op, "--out", err)
+		return fileError(op, o.flag, err)
 	}
 	if o.temp {
 		if err := os.Rename(o.f.Name(), o.path); err != nil {
-			return fileError(op, "--out", err)
+			return fileError(op, o.flag, err)
 		}
 		o.temp = false
 	}

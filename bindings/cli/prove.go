@@ -60,7 +60,7 @@ func (a *app) proveCommand() *cobra.Command {
 			if sameFile(sector.c1, out) {
 				return usage("--out", "another file than --c1", out)
 			}
-			file, err := createOutput(out)
+			file, err := createOutput("--out", out)
 			if err != nil {
 				return err
 			}

@@ -104,7 +104,7 @@ func (a *app) synth(ctx context.Context, o synthetic.Options, out, statement str
 		return nil, err
 	}
 	o.Threads = limits.Threads
-	file, err := createOutput(out)
+	file, err := createOutput("--out", out)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (a *app) synth(ctx context.Context, o synthetic.Options, out, statement str
 
 // writeStatement writes a sector's statement file.
 func writeStatement(path string, sector *synthetic.Sector, document []byte) error {
-	file, err := createOutput(path)
+	file, err := createOutput("--statement-out", path)
 	if err != nil {
 		return err
 	}

@@ -173,16 +173,16 @@ func (e *Engine) shareGPUs() (err error) {
 // gpuUse is a job's use of shared GPUs.
 type gpuUse struct{ leave func() }
 
-// begin waits for it, where it has not begun: a job that begins once more keeps it. Errors: as enter's.
+// begin waits for it. Errors: as enter's.
 func (u *gpuUse) begin(ctx context.Context, l *gpuLock, class Class) (err error) {
-	if u.leave == nil {
-		u.leave, err = l.enter(ctx, class)
-	}
+	u.leave, err = l.enter(ctx, class)
 	return err
 }
 
+// end ends it, where it has begun. A job that is sent back to its desk ends it too: whoever has the desk may wait for all uses to end.
 func (u *gpuUse) end() {
-	if u.leave != nil {
-		u.leave()
+	if leave := u.leave; leave != nil {
+		u.leave = nil
+		leave()
 	}
 }

@@ -154,6 +154,37 @@ func TestGPULock_TurnEnds(t *testing.T) {
 	second.in(t)()
 }
 
+// Goal: a job that is sent back to its desk is in nobody's way: who has the desk may wait for all uses to end.
+func TestGPULock_SentBack(t *testing.T) {
+	l := newTestLock(t, func() {})
+	l.turn = 0
+	var use gpuUse
+	use.end() // has not begun
+	if err := use.begin(t.Context(), l, ClassPoRep); err != nil {
+		t.Fatal(err)
+	}
+	atDesk := enters(t, l, ClassPoRep)
+	atDesk.waits(t)
+	use.end()
+	atDesk.in(t)()
+	if err := use.begin(t.Context(), l, ClassPoRep); err != nil || isFree(t, l.path) {
+		t.Errorf("once more: %v", err)
+	}
+	use.end()
+	use.end()
+	if !isFree(t, l.path) {
+		t.Error("not given back")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	other := otherProgram(t, l.path)
+	if err := use.begin(ctx, l, ClassPoRep); status.KindOf(err) != status.Cancelled {
+		t.Errorf("cancelled: %v", err)
+	}
+	use.end()
+	other()
+}
+
 // Goal: jobs make way for other programs' that are in a hurry, and one of the highest class says that it is.
 func TestGPULock_Hurry(t *testing.T) {
 	l := newTestLock(t, func() {})

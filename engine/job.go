@@ -126,9 +126,9 @@ func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (_ *
 		first := prepare[0].Run
 		prepare[0].Run = func(ctx context.Context) error { p.job.begins(); return first(ctx) }
 	}
+	var gpus gpuUse
+	defer gpus.end()
 	if p.gpuLock != nil {
-		var gpus gpuUse
-		defer gpus.end()
 		prepare = append([]host.Stage{{Name: "gpu_lock", Run: func(ctx context.Context) error { return gpus.begin(ctx, p.gpuLock, p.tallied.class) }}}, prepare...)
 	}
 	err = p.sched.Run(host.WithPool(ctx, p.pool()), &sched.Job{
@@ -140,6 +140,7 @@ func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (_ *
 		Came:     p.tallied.came,
 		Prepare:  prepare,
 		Drop: func() {
+			gpus.end()
 			if p.drop != nil {
 				p.drop()
 			}

@@ -208,7 +208,7 @@ func TestPlan_Shares(t *testing.T) {
 	e := open(t, Config{Device: "cuda:all", gpus: from, UrgentBytes: 64 << 20}, nil)
 	ceiling := e.budget.Usage().Ceiling
 	var sum int64
-	for _, d := range append(urgentOf(e.devices), e.devices...) {
+	for _, d := range withUrgent(e.devices) {
 		if ceiling.Memory[d.memory] != d.bytes {
 			t.Errorf("%s: %d bytes in the budget, %d in all", d.name, ceiling.Memory[d.memory], d.bytes)
 		}

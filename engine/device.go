@@ -258,9 +258,12 @@ func urgentOf(devices []*device) (all []*device) {
 	return all
 }
 
+// withUrgent are devices behind those parts of them.
+func withUrgent(devices []*device) []*device { return append(urgentOf(devices), devices...) }
+
 // closeDevices gives devices back.
 func closeDevices(devices []*device) (err error) {
-	for _, d := range append(urgentOf(devices), devices...) {
+	for _, d := range withUrgent(devices) {
 		if d.close != nil {
 			err = errors.Join(err, d.close.Close())
 		}

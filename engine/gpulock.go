@@ -82,40 +82,37 @@ func (l *gpuLock) enter(ctx context.Context, class Class) (leave func(), err err
 	poll := time.NewTicker(gpuPoll)
 	defer poll.Stop()
 	for {
-		if class == ClassWinning {
-			if hurry == nil {
-				if hurry, err = host.TryLock(l.priority, host.Exclusive); err != nil {
-					return nil, err
-				}
-			}
-		} else if free, err := host.TryLock(l.priority, host.SharedLock); err != nil {
-			return nil, err
-		} else if free == nil {
-			if err := sleep(ctx, poll); err != nil {
-				return nil, err
-			}
-			continue
-		} else if err := free.Close(); err != nil {
-			return nil, err
+		ok := true
+		switch {
+		case class < ClassWinning:
+			ok, err = l.unhurried()
+		case hurry == nil:
+			hurry, err = host.TryLock(l.priority, host.Exclusive)
 		}
-		if ok, err := l.try(class); err != nil {
+		if ok && err == nil {
+			ok, err = l.try(class)
+		}
+		switch {
+		case err != nil:
 			return nil, err
-		} else if ok {
+		case ok:
 			return sync.OnceFunc(l.leave), nil
 		}
-		if err := sleep(ctx, poll); err != nil {
-			return nil, err
+		select {
+		case <-ctx.Done():
+			return nil, status.Wrap(status.Cancelled, "engine.GPULock", "", ctx.Err())
+		case <-poll.C:
 		}
 	}
 }
 
-func sleep(ctx context.Context, poll *time.Ticker) error {
-	select {
-	case <-ctx.Done():
-		return status.Wrap(status.Cancelled, "engine.GPULock", "", ctx.Err())
-	case <-poll.C:
-		return nil
+// unhurried says that no program is in a hurry.
+func (l *gpuLock) unhurried() (bool, error) {
+	f, err := host.TryLock(l.priority, host.SharedLock)
+	if f == nil {
+		return false, err
 	}
+	return true, f.Close()
 }
 
 // try joins the jobs that hold the lock, or takes it for the first of them.

@@ -209,16 +209,25 @@ type sharedOf struct {
 	srs  string
 }
 
-// shared is what a plan's batches have together on the device, booked there; srs is nil where it is not known yet.
+// shared is what a plan's batches have together on the device; srs is nil where it is not known yet.
 func (d *device) shared(plan *groth16.Plan, srs groth16.SRS) (all []host.Shared) {
+	id := ""
+	if srs != nil {
+		id = srs.ID()
+	}
 	for _, s := range plan.Shared {
-		s.Needs.Memory[d.memory] = s.Needs.DeviceBytes
-		if s.Needs.DeviceBytes > 0 && srs != nil {
-			s.Key = sharedOf{s.Key, srs.ID()}
-		}
-		all = append(all, s)
+		all = append(all, d.booked(s, id))
 	}
 	return all
+}
+
+// booked is what is shared on the device, for one set of parameters by its ID; empty: of any.
+func (d *device) booked(s host.Shared, srs string) host.Shared {
+	s.Needs.Memory[d.memory] = s.Needs.DeviceBytes
+	if s.Needs.DeviceBytes > 0 && srs != "" {
+		s.Key = sharedOf{s.Key, srs}
+	}
+	return s
 }
 
 // planOn is plan for some of the devices.

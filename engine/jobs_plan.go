@@ -170,7 +170,7 @@ func (e *Engine) Evict(ctx context.Context, source ParamSource, shapeName string
 	}
 	defer e.resident.putSet(s)
 	e.resident.forgetSet(s)
-	return eachResident(e.allDevices(), func(r groth16.Resident) error { return r.Evict(ctx, s.file.ID()) })
+	return eachResident(withUrgent(e.devices), func(r groth16.Resident) error { return r.Evict(ctx, s.file.ID()) })
 }
 
 // IdleRelease gives back all device memory, and all files and keys, that no proof uses, for other programs. The next proofs load them
@@ -189,15 +189,13 @@ func (e *Engine) IdleRelease(ctx context.Context) (err error) {
 
 // releaseDevices gives back the devices' memory, but for what proofs use.
 func (e *Engine) releaseDevices(ctx context.Context) error {
-	err := eachResident(e.allDevices(), func(r groth16.Resident) error { return r.Release(ctx) })
-	for _, d := range e.allDevices() {
+	devices := withUrgent(e.devices)
+	err := eachResident(devices, func(r groth16.Resident) error { return r.Release(ctx) })
+	for _, d := range devices {
 		e.resize(d)
 	}
 	return err
 }
-
-// allDevices are the devices, and the parts of them that are kept for urgent proofs.
-func (e *Engine) allDevices() []*device { return append(urgentOf(e.devices), e.devices...) }
 
 // eachResident does something on every device that keeps parameters; one that fails does not stop the others.
 func eachResident(devices []*device, do func(groth16.Resident) error) (err error) {

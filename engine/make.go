@@ -71,8 +71,7 @@ func (e *Engine) makeOn(ctx context.Context, d *device, spec *setup.Spec) (groth
 	if err != nil {
 		return nil, err
 	}
-	points.Key = sharedOf{points.Key, spec.ID()}
-	points.Needs.Memory[d.memory] = points.Needs.DeviceBytes
+	points = d.booked(points, spec.ID())
 	needs := host.Needs{DeviceBytes: scratch}
 	needs.Memory[d.memory] = scratch
 	held := e.budget.Open(host.Priority{})

@@ -34,7 +34,7 @@ func giveSums(t *testing.T, e *Engine, cases ...*tinyCase) map[string]*groth16.S
 	for _, c := range cases {
 		right[c.srs.ID()] = sumsOf(t, c)
 	}
-	for _, d := range append(urgentOf(e.devices), e.devices...) {
+	for _, d := range withUrgent(e.devices) {
 		d.backend = &summed{Backend: d.backend.(*cuda.Backend), right: right}
 	}
 	return right
@@ -140,7 +140,7 @@ func TestProve_Storm(t *testing.T) {
 			idle := double.Live()
 			right := giveSums(t, e, cases...)
 			var residents []groth16.Resident
-			for _, d := range append(urgentOf(e.devices), e.devices...) {
+			for _, d := range withUrgent(e.devices) {
 				residents = append(residents, d.backend.(groth16.Resident))
 			}
 			var srs []*SRS

@@ -110,7 +110,7 @@ func (s *Server) shut() (left []*engine.Job) {
 // answer waits for a job and says how it ended; nil where ctx ended first.
 func answer(ctx context.Context, j *engine.Job) (*pb.AwaitProofResponse, error) {
 	_, _ = j.Wait(ctx) // the job itself says whether it has ended
-	at := j.Progress()
+	at := j.Brief()
 	if !at.State.Ended() {
 		return nil, nil
 	}

@@ -190,7 +190,7 @@ func (s *Server) await(ctx context.Context, request *pb.AwaitProofRequest) (prot
 	case ctx.Err() != nil:
 		return nil, rpcstatus.FromContextError(ctx.Err()).Err()
 	}
-	return &pb.AwaitProofResponse{JobId: string(j.ID()), Status: pb.AwaitProofResponse_TIMEOUT, TotalMs: millis(time.Since(j.Progress().Submitted))}, nil
+	return &pb.AwaitProofResponse{JobId: string(j.ID()), Status: pb.AwaitProofResponse_TIMEOUT, TotalMs: millis(time.Since(j.Brief().Submitted))}, nil
 }
 
 // maxWaitMs is what a longer limit of AwaitProof counts as: a year, since Go's clock ends with some three hundred.

@@ -83,5 +83,12 @@ func (q *turnstile) wait(ctx context.Context, p host.Priority, queued func()) er
 	return err
 }
 
-// tell calls a function of the job's.
-func tell(f func()) error { return guard(func() error { f(); return nil }) }
+// tell calls a function of the job's, which may be nil.
+func tell(f func()) error {
+	return guard(func() error {
+		if f != nil {
+			f()
+		}
+		return nil
+	})
+}

@@ -255,12 +255,12 @@ func TestTurnstile_GrantedWhileGivingUp(t *testing.T) {
 	both := 0 // the turn had come, and the job had given up
 	for range 300 {
 		q := newTurnstile(1)
-		if err := q.enter(context.Background(), host.Priority{}, func() {}); err != nil {
+		if err := q.enter(context.Background(), host.Priority{}, nil); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		entered := make(chan error)
-		go func() { entered <- q.enter(ctx, host.Priority{Serial: 1}, func() {}) }()
+		go func() { entered <- q.enter(ctx, host.Priority{Serial: 1}, nil) }()
 		until(t, "it waits", func() bool { q.mu.Lock(); defer q.mu.Unlock(); return q.waiting.len() == 1 })
 		q.mu.Lock() // so that both are there when it looks
 		cancel()

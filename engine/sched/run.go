@@ -688,11 +688,7 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	desk := r.desks[r.job.Class]
-	queued := r.job.Queued
-	if queued == nil {
-		queued = func() {}
-	}
-	if err := desk.enter(ctx, r.priority, queued); err != nil {
+	if err := desk.enter(ctx, r.priority, r.job.Queued); err != nil {
 		return err
 	}
 	defer desk.leave()

@@ -446,7 +446,6 @@ class Engine:
         deadline    seconds from now after which the job is cancelled; None: never
         room        how many seconds to wait for room in the queue, else Error of kind TIMEOUT; None: for ever. In the main
                     thread KeyboardInterrupt ends the wait
-
         replace     other content may have the name of a job that is done, whose result is forgotten then
 
         The rest is as for prove. A damaged statement, another sector, and what the budget can never hold are refused here.

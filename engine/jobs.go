@@ -498,7 +498,7 @@ func (s *jobs) end(j *Job, result *ProveResult, err error) {
 func (s *jobs) conclude(j *Job, broken *error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if j.at.State.Ended() {
+	if j.at.State >= JobDone { // no call, which might panic as well
 		return
 	}
 	j.at.State, j.at.Err, j.at.Ended = JobFailed, *broken, time.Now()

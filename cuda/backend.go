@@ -211,7 +211,7 @@ func (k *planned) cut() (*pointBlocks, error) { return &k.blocks, nil }
 // needs is a plan as the engine takes it.
 func (b *Backend) needs(p *plan, hostBytes int64) groth16.Plan {
 	points := p.pointBytes(b.card.unit)
-	all := groth16.Plan{Batch: p.batch, Ahead: p.ahead, HostBytes: hostBytes * int64(p.batch), DeviceBytes: p.each(), Threads: b.threads,
+	all := groth16.Plan{Batch: p.batch, Ahead: p.ahead, HostBytes: hostBytes * int64(p.batch), DeviceBytes: p.each(), Threads: b.threads, By: p,
 		Shared: []host.Shared{{Key: p.common(b), Needs: host.Needs{DeviceBytes: p.shared - points}}}, Streams: p.streams()}
 	if points > 0 {
 		all.Shared = append(all.Shared, host.Shared{Key: p.stay(b), Needs: host.Needs{DeviceBytes: points}})
@@ -304,16 +304,8 @@ func (b *Backend) shapeOf(a *groth16.Assignment) *shape {
 }
 
 // Begin starts a batch; see groth16.Backend. It touches no device. Errors: Params when a block of the SRS has another
-// length than the program's queries; NoMemory when the arena is too small or the device is.
-func (b *Backend) Begin(p *circuit.Program, partitions, count int, inputs func(k int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
-	known, err := b.planned(p)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := b.planFor(known.shape, known.cut, partitions)
-	if err != nil {
-		return nil, err
-	}
+// length than the program's queries; NoMemory when the arena is too small.
+func (b *Backend) Begin(p *circuit.Program, plan groth16.Plan, count int, inputs func(k int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
 	all := make([]values, count)
 	for k := range all {
 		all[k] = &programValues{program: p, inputs: func() (*circuit.Inputs, error) { return inputs(k) }}
@@ -322,11 +314,7 @@ func (b *Backend) Begin(p *circuit.Program, partitions, count int, inputs func(k
 }
 
 // BeginAssignment starts a batch from vectors, of which none is kept longer than groth16.Backend says. Errors: as Begin.
-func (b *Backend) BeginAssignment(list []*groth16.Assignment, partitions int, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
-	plan, err := b.planOf(list[0], partitions)
-	if err != nil {
-		return nil, err
-	}
+func (b *Backend) BeginAssignment(list []*groth16.Assignment, plan groth16.Plan, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
 	all := make([]values, len(list))
 	for k, a := range list {
 		all[k] = &assignmentValues{from: a}
@@ -334,8 +322,10 @@ func (b *Backend) BeginAssignment(list []*groth16.Assignment, partitions int, sr
 	return b.begin(plan, all, assignmentHostBytes(list[0]), srs, arena)
 }
 
-func (b *Backend) begin(plan *plan, all []values, hostBytes int64, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+func (b *Backend) begin(by groth16.Plan, all []values, hostBytes int64, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
 	const op = "cuda.Begin"
+	plan, ok := by.By.(*plan)
+	status.Check(ok, op, "a plan of this backend")
 	s := plan.shape
 	status.Check(len(all) >= 1 && len(all) <= plan.batch, op, "a batch as planned")
 	for block, want := range s.points {

@@ -328,7 +328,7 @@ func TestCancel(t *testing.T) {
 	}
 	defer arena.Close()
 	for last := 0; ; last++ {
-		p, err := b.Begin(c.v.program, 1, 1, c.v.fixed, c.v.srs, arena)
+		p, err := b.Begin(c.v.program, plan, 1, c.v.fixed, c.v.srs, arena)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -446,16 +446,24 @@ func TestBegin_Refuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer small.Close()
+	plan, err := b.Plan(c.v.program, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vectors, err := b.PlanAssignment(c.v.assignment, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, r := range []struct {
 		name  string
 		begin func() (groth16.Batch, error)
 		kind  status.Kind
 	}{
-		{"other parameters", func() (groth16.Batch, error) { return b.Begin(c.v.program, 1, 1, c.v.fixed, other.srs, arena) }, status.Params},
+		{"other parameters", func() (groth16.Batch, error) { return b.Begin(c.v.program, plan, 1, c.v.fixed, other.srs, arena) }, status.Params},
 		{"other parameters for vectors", func() (groth16.Batch, error) {
-			return b.BeginAssignment([]*groth16.Assignment{c.v.assignment}, 1, other.srs, arena)
+			return b.BeginAssignment([]*groth16.Assignment{c.v.assignment}, vectors, other.srs, arena)
 		}, status.Params},
-		{"a small arena", func() (groth16.Batch, error) { return b.Begin(c.v.program, 1, 1, c.v.fixed, c.v.srs, small) }, status.NoMemory},
+		{"a small arena", func() (groth16.Batch, error) { return b.Begin(c.v.program, plan, 1, c.v.fixed, c.v.srs, small) }, status.NoMemory},
 	} {
 		if p, err := r.begin(); p != nil || status.KindOf(err) != r.kind {
 			t.Errorf("%s: %v", r.name, err)

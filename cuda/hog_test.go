@@ -88,7 +88,7 @@ func TestHog_During(t *testing.T) {
 	defer arena.Close()
 	// run runs a batch, and takes memory before a stage of it.
 	run := func(before int, bytes int64) (more bool, err error) {
-		batch, err := b.Begin(c.v.program, 2, 2, c.v.fixed, c.v.srs, arena)
+		batch, err := b.Begin(c.v.program, plan, 2, c.v.fixed, c.v.srs, arena)
 		if err != nil {
 			t.Fatal(err)
 		}

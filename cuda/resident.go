@@ -69,7 +69,7 @@ func (b *Backend) Evict(ctx context.Context, id string) error {
 // again what it needs.
 func (b *Backend) Release(ctx context.Context) error {
 	return b.owner.do(ctx, computing, "cuda.Release", func(_ context.Context, s *session) error {
-		b.grow(s)
+		b.limit(s, func(int64) int64 { return b.whole })
 		return s.memory.evict(func(any) bool { return true })
 	})
 }

@@ -133,7 +133,7 @@ func TestMakeSRS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer arena.Close()
-	p, err := b.Begin(v.program, 1, 1, v.fixed, srs, arena)
+	p, err := b.Begin(v.program, plan, 1, v.fixed, srs, arena)
 	if err != nil {
 		t.Fatal(err)
 	}

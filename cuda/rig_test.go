@@ -100,9 +100,9 @@ func proveBatch(ctx context.Context, b *Backend, v *tiny, explicit bool, count i
 	defer arena.Close()
 	var p groth16.Batch
 	if explicit {
-		p, err = b.BeginAssignment(slices.Repeat([]*groth16.Assignment{v.assignment}, count), count, v.srs, arena)
+		p, err = b.BeginAssignment(slices.Repeat([]*groth16.Assignment{v.assignment}, count), plan, v.srs, arena)
 	} else {
-		p, err = b.Begin(v.program, count, count, v.fixed, v.srs, arena)
+		p, err = b.Begin(v.program, plan, count, v.fixed, v.srs, arena)
 	}
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func TestStream_FewerThanPlanned(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer arena.Close()
-	batch, err := b.Begin(c.v.program, 2, 1, c.v.fixed, c.v.srs, arena)
+	batch, err := b.Begin(c.v.program, plan, 1, c.v.fixed, c.v.srs, arena)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,9 +147,9 @@ func TestStages_RereadRows(t *testing.T) {
 			own := *c.v.assignment
 			var p groth16.Batch
 			if explicit {
-				p, err = b.BeginAssignment([]*groth16.Assignment{&own}, 1, c.v.srs, arena)
+				p, err = b.BeginAssignment([]*groth16.Assignment{&own}, plan, c.v.srs, arena)
 			} else {
-				p, err = b.Begin(c.v.program, 1, 1, c.v.fixed, c.v.srs, arena)
+				p, err = b.Begin(c.v.program, plan, 1, c.v.fixed, c.v.srs, arena)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -147,7 +147,7 @@ func begin(t *testing.T, c *faultCase, b *Backend, count int) groth16.Batch {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { arena.Close() })
-	batch, err := b.Begin(c.v.program, count, count, c.v.fixed, c.v.srs, arena)
+	batch, err := b.Begin(c.v.program, plan, count, c.v.fixed, c.v.srs, arena)
 	if err != nil {
 		t.Fatal(err)
 	}

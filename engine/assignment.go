@@ -198,7 +198,7 @@ func (v assignmentValues) shared() []host.Shared { return nil }
 func (v assignmentValues) inputs(int) (*circuit.Inputs, error) { return nil, nil }
 
 func (v assignmentValues) begin(b *batch) (groth16.Batch, error) {
-	return b.device.backend.BeginAssignment(v[b.first:b.first+len(b.parts)], len(v), b.work.srs, b.arena)
+	return b.device.backend.BeginAssignment(v[b.first:b.first+len(b.parts)], b.plan, b.work.srs, b.arena)
 }
 
 // check looks at the rows of all circuits but the first, whose own evaluate stage comes next.

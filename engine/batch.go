@@ -20,6 +20,7 @@ import (
 type batch struct {
 	*proof
 	device  *device
+	plan    groth16.Plan
 	first   int
 	parts   []part
 	arena   *host.Arena
@@ -42,17 +43,20 @@ type part struct {
 }
 
 // begin starts partitions [first, first+count) on a device.
-func (p *proof) begin(device *device, first, count int) (sched.Batch, error) {
+func (p *proof) begin(device *device, first, count int) (_ sched.Batch, err error) {
 	w := p.work
 	b := &batch{proof: p, device: device, first: first, parts: make([]part, count), left: count}
-	plan, err := w.values.plan(device.backend, w.partitions)
-	if err != nil {
-		return nil, err
+	// What was admitted is begun, unless the device has less memory since; more is for jobs that reserve it.
+	b.plan = p.planned[device].plan
+	if device.planBytes() < p.planned[device].bytes {
+		if b.plan, err = w.values.plan(device.backend, w.partitions); err != nil {
+			return nil, err
+		}
 	}
-	if count > plan.Batch {
+	if count > b.plan.Batch {
 		return scattered(count), nil
 	}
-	if b.arena, err = host.NewArenaNear(plan.HostBytes, device.node); err != nil {
+	if b.arena, err = host.NewArenaNear(b.plan.HostBytes, device.node); err != nil {
 		return nil, err
 	}
 	if b.backend, err = w.values.begin(b); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/cuda/sim"
+	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/sched"
@@ -30,13 +31,17 @@ type rereaderBatch struct {
 	by *rereader
 }
 
-func (r *rereader) BeginAssignment(list []*groth16.Assignment, partitions int, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
-	b, err := r.Backend.BeginAssignment(list, partitions, srs, arena)
+func (r *rereader) BeginAssignment(list []*groth16.Assignment, plan groth16.Plan, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+	b, err := r.Backend.BeginAssignment(list, plan, srs, arena)
 	return rereaderBatch{b, r}, err
 }
 
 // Shrink says that there is always a smaller plan.
 func (r *rereader) Shrink(context.Context, error) bool { return true }
+
+func (r *rereader) Regain(context.Context) {}
+
+func (r *rereader) MemoryBytes() int64 { return 0 }
 
 func (b rereaderBatch) Stages() []host.Stage {
 	all := b.Batch.Stages()
@@ -119,18 +124,37 @@ func TestProveAssignments_Evaluated(t *testing.T) {
 	}
 }
 
+// losing is a backend that plans for three partitions at once until a job is admitted, and has memory for one from then on.
+type losing struct {
+	*faulty
+	planned bool
+}
+
+func (l *losing) Plan(p *circuit.Program, partitions int) (groth16.Plan, error) {
+	plan, err := l.faulty.Plan(p, partitions)
+	if !l.planned {
+		l.planned = true
+		plan.Batch, plan.HostBytes = 3, 3*plan.HostBytes
+	}
+	return plan, err
+}
+
+func (l *losing) MemoryBytes() int64 {
+	if l.planned {
+		return 1 << 20
+	}
+	return 3 << 20
+}
+
+func (l *losing) Shrink(context.Context, error) bool { return false }
+
+func (l *losing) Regain(context.Context) {}
+
 // Goal: partitions that were to be proved together and do not fit a device together any more, since other programs have taken memory, are
-// proved one by one. Method: a backend that plans for three until the job is admitted, and for one from then on.
+// proved one by one.
 func TestProveProgram_Scattered(t *testing.T) {
 	c := loadTiny(t, "tiny-16")
-	planned := 0
-	e := open(t, Config{Device: "cpu"}, func(b groth16.Backend) groth16.Backend {
-		return &faulty{Backend: b, plan: func(p *groth16.Plan) {
-			if planned++; planned == 1 {
-				p.Batch, p.HostBytes = 3, 3*p.HostBytes
-			}
-		}}
-	})
+	e := open(t, Config{Device: "cpu"}, func(b groth16.Backend) groth16.Backend { return &losing{faulty: &faulty{Backend: b}} })
 	result, err := e.ProveProgram(t.Context(), c.request(4))
 	if err != nil || !bytes.Equal(result.Proof, bytes.Repeat(c.proof, 4)) {
 		t.Fatal(err)

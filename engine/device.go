@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sealc2/sealc2/cuda"
 	"github.com/sealc2/sealc2/cuda/driver"
@@ -37,24 +39,41 @@ type device struct {
 	bytes  int64 // of its memory that proofs may take, as the budget has it
 }
 
-// resizable is a backend whose memory becomes less where other programs take of it, and more again.
-type resizable interface{ MemoryBytes() int64 }
+// regainWait is how long a plan waits for a busy device to say what others have given back of its memory.
+const regainWait = 100 * time.Millisecond
+
+// regain looks whether others have given memory back, before a plan is made that counts on it.
+func (e *Engine) regain(d *device) {
+	if b, ok := d.backend.(groth16.Shrinker); ok {
+		ctx, cancel := context.WithTimeout(context.Background(), regainWait)
+		defer cancel()
+		b.Regain(ctx)
+	}
+	e.resize(d)
+}
 
 // resize tells the budget how much of a device's memory proofs may take now.
 func (e *Engine) resize(d *device) {
-	now, ok := d.backend.(resizable)
-	if !ok {
+	if _, ok := d.backend.(groth16.Shrinker); !ok {
 		return
 	}
 	d.sizing.Lock()
 	defer d.sizing.Unlock()
-	if bytes := now.MemoryBytes(); bytes != d.bytes {
+	if bytes := d.planBytes(); bytes != d.bytes {
 		e.budget.Resize(d.memory, bytes-d.bytes)
 		d.bytes = bytes
 	}
 }
 
-// memoryBytes is what proofs may take.
+// planBytes is what plans are made for now; 0 where nobody takes memory away.
+func (d *device) planBytes() int64 {
+	if b, ok := d.backend.(groth16.Shrinker); ok {
+		return b.MemoryBytes()
+	}
+	return 0
+}
+
+// memoryBytes is what proofs may take, as the budget has it.
 func (d *device) memoryBytes() int64 {
 	d.sizing.Lock()
 	defer d.sizing.Unlock()

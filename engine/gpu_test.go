@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -335,10 +336,78 @@ func TestProveProgram_OthersTakeMemory(t *testing.T) {
 		t.Errorf("no memory: %v", err)
 	}
 	double.Hog(0, -(whole - (1 << 20)))
-	if err := e.devices[0].backend.(groth16.Resident).Release(context.Background()); err != nil {
+	right("memory again", 1, false)
+	if now := e.budget.Usage().Ceiling; now.DeviceBytes < whole/2 {
+		t.Errorf("%d bytes of the device in the budget, once there is memory again", now.DeviceBytes)
+	}
+}
+
+// Goal: once others have given memory back, jobs that come then have all of it without anything being released, and a job that was admitted with little ends
+// with as much. Method: the first job stands still behind its first partition, with batches to come, while the memory comes back and another job runs.
+func TestProveProgram_OthersGiveMemoryBack(t *testing.T) {
+	from, double := idleGPUs(t, 8<<30)
+	c := loadTiny(t, "tiny-16")
+	var log logBook
+	e := open(t, Config{Device: "cuda", gpus: from, Log: log.add}, nil)
+	giveSums(t, e, c)
+	var mu sync.Mutex
+	var begun []int64 // bytes of each batch's plan, with what it shares
+	backend := e.devices[0].backend.(*summed)
+	backend.late = true
+	backend.begun = func(plan groth16.Plan) {
+		mu.Lock()
+		defer mu.Unlock()
+		bytes := plan.DeviceBytes
+		for _, s := range plan.Shared {
+			bytes += s.Needs.DeviceBytes
+		}
+		begun = append(begun, bytes)
+	}
+	const whole, left = 8 << 30, 17 << 20
+	double.Hog(0, whole-left)
+	if _, err := e.ProveProgram(t.Context(), c.request(1)); err != nil {
 		t.Fatal(err)
 	}
-	right("memory again", 1, false)
+	begun = nil
+	at, on := make(chan struct{}), make(chan struct{})
+	errs := make(chan error, 1)
+	const partitions = 12
+	go func() {
+		var err error
+		defer func() { errs <- err }()
+		defer status.Recover("test", &err)
+		request := c.request(partitions)
+		request.Partition = func(k int, _ [192]byte) {
+			if k == 0 {
+				close(at)
+				<-on
+			}
+		}
+		_, err = e.ProveProgram(t.Context(), request)
+	}()
+	<-at
+	mu.Lock()
+	first := len(begun)
+	mu.Unlock()
+	double.Hog(0, left-whole)
+	if _, err := e.ProveProgram(t.Context(), c.request(1)); err != nil {
+		t.Error(err)
+	}
+	close(on)
+	if err := <-errs; err != nil {
+		t.Error(err)
+	}
+	if !log.has("have given memory back") {
+		t.Errorf("log %q", log.lines)
+	}
+	for i, bytes := range begun {
+		if large := bytes > left; large != (i == first) {
+			t.Errorf("batch %d, the other job's is %d: a plan for %d bytes", i, first, bytes)
+		}
+	}
+	if len(begun) <= first+1 {
+		t.Errorf("%d batches, %d before the memory came back", len(begun), first)
+	}
 }
 
 // Goal: where other programs have taken a device's memory, jobs are admitted for what is left: the second one waits for the first and does not fail for what both were

@@ -74,6 +74,7 @@ type proof struct {
 	drop     func()    // lets go of what the prepare stages made, to begin again; nil where that is nothing but work
 	work     *work     // nil until the last prepare stage has made it
 	on       []*device // that the plan is for
+	planned  map[*device]planned
 	out      []byte
 	points   []groth16.Proof
 	progress func(Progress)
@@ -196,6 +197,7 @@ func (p *proof) plan() (sched.Plan, error) {
 // staysOn says whether all points stay on each of the devices.
 func (p *proof) staysOn(devices []*device) bool {
 	for _, d := range devices {
+		p.regain(d)
 		if one, err := p.work.values.plan(d.backend, p.work.partitions); err != nil || one.Streams {
 			return false
 		}
@@ -230,18 +232,27 @@ func (d *device) booked(s host.Shared, srs string) host.Shared {
 	return s
 }
 
+// planned is what a job was admitted with on a device whose plans were for so many bytes.
+type planned struct {
+	plan  groth16.Plan
+	bytes int64
+}
+
 // planOn is plan for some of the devices.
 func (p *proof) planOn(devices []*device) (plan sched.Plan, err error) {
 	w := p.work
 	beside, check := w.values.hostBytes()
 	plan.Partitions = w.partitions
+	p.planned = map[*device]planned{}
 	checks := false
 	for _, d := range devices {
-		p.resize(d) // what the plan is for
+		p.regain(d)
+		bytes := d.planBytes()
 		one, err := w.values.plan(d.backend, w.partitions)
 		if err != nil {
 			return sched.Plan{}, err
 		}
+		p.planned[d] = planned{one, bytes}
 		ahead := min(p.ahead(d, &one), (w.partitions+one.Batch-1)/max(one.Batch, 1))
 		p.log("debug", "%s: %d partitions, batches of %d, %d at once, each %s of host memory and %d threads on %s", w.name, w.partitions,
 			one.Batch, ahead, host.FormatBytes(one.HostBytes+beside), one.Threads, d.name)
@@ -299,7 +310,7 @@ func (v *programValues) shared() []host.Shared {
 func (v *programValues) inputs(partition int) (*circuit.Inputs, error) { return v.layOut(partition) }
 
 func (v *programValues) begin(b *batch) (groth16.Batch, error) {
-	return b.device.backend.Begin(v.program, b.work.partitions, len(b.parts), func(k int) (*circuit.Inputs, error) { return b.parts[k].inputs, nil }, b.work.srs, b.arena)
+	return b.device.backend.Begin(v.program, b.plan, len(b.parts), func(k int) (*circuit.Inputs, error) { return b.parts[k].inputs, nil }, b.work.srs, b.arena)
 }
 
 // witnessBytes is what newWitness takes from an arena.

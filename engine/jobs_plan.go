@@ -86,11 +86,7 @@ func (e *Engine) requirements(op string, shape *porep.Shape, partitions int, bes
 	}
 	r := &Requirements{Shape: shape.Name, Partitions: partitions, Ceiling: e.budget.Usage().Ceiling}
 	for i, share := range plan.Shares {
-		// The plan was asked for already, so this one costs nothing.
-		one, err := p.work.values.plan(devices[i].backend, partitions)
-		if err != nil {
-			return nil, err
-		}
+		one := p.planned[devices[i]].plan
 		part := DevicePlan{Device: devices[i].name, Batch: share.Batch, Ahead: share.Ahead, Threads: one.Threads,
 			HostBytes: one.HostBytes * int64(share.Ahead), DeviceBytes: one.DeviceBytes * int64(share.Ahead)}
 		for _, s := range one.Shared {
@@ -131,7 +127,7 @@ func (e *Engine) Preload(ctx context.Context, source ParamSource, shapeName stri
 	// What comes up counts as a proof's would.
 	var shared []host.Shared
 	for _, d := range e.devices {
-		e.resize(d) // what the plan is for
+		e.regain(d)
 		plan, err := d.backend.Plan(program, shape.Partitions)
 		if err != nil {
 			return err

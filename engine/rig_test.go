@@ -139,13 +139,13 @@ func (f *faulty) Plan(p *circuit.Program, partitions int) (groth16.Plan, error) 
 	return plan, err
 }
 
-func (f *faulty) Begin(p *circuit.Program, partitions, count int, inputs func(int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+func (f *faulty) Begin(p *circuit.Program, plan groth16.Plan, count int, inputs func(int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
 	if f.begin != nil {
 		if err := f.begin(); err != nil {
 			return nil, err
 		}
 	}
-	batch, err := f.Backend.Begin(p, partitions, count, inputs, srs, arena)
+	batch, err := f.Backend.Begin(p, plan, count, inputs, srs, arena)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func loadNow(t testing.TB, api *driver.API) (l load) {
 // Goal: nothing grows over many proofs of two kinds in one process: ten of 32 GiB partitions, each followed by nine of a 2 KiB sector. From the
 // second round on, RSS stays within 64 MiB, the card's memory, threads and files where they were.
 func TestSoak_OnCard(t *testing.T) {
-	api, e, full := newFullOnCard(t, 1)
+	api, e, full := newFullOnCard(t, 1, 0)
 	dir, sector := paramDir(t, "porep-2k"), loadSector(t, "porep-2k-a")
 	small := &ProveRequest{
 		C1: sector.c1, IDs: sector.ids(t), Params: ParamSource{Dir: dir, AllowDev: true}, OnChain: true,

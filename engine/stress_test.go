@@ -24,6 +24,7 @@ import (
 type summed struct {
 	*cuda.Backend
 	right map[string]*groth16.Sums // by the ID of the parameters
+	begun func(groth16.Plan)       // told before a batch of a program; may be nil
 	late  bool                     // points are there before anything is computed, as where that takes longer than copies
 }
 
@@ -77,13 +78,16 @@ func (b summedBatch) Stages() []host.Stage {
 	return all
 }
 
-func (s *summed) Begin(p *circuit.Program, partitions, count int, inputs func(int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
-	b, err := s.Backend.Begin(p, partitions, count, inputs, srs, arena)
+func (s *summed) Begin(p *circuit.Program, plan groth16.Plan, count int, inputs func(int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+	if s.begun != nil {
+		s.begun(plan)
+	}
+	b, err := s.Backend.Begin(p, plan, count, inputs, srs, arena)
 	return summedBatch{b, s.right[srs.ID()], s.late}, err
 }
 
-func (s *summed) BeginAssignment(list []*groth16.Assignment, partitions int, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
-	b, err := s.Backend.BeginAssignment(list, partitions, srs, arena)
+func (s *summed) BeginAssignment(list []*groth16.Assignment, plan groth16.Plan, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+	b, err := s.Backend.BeginAssignment(list, plan, srs, arena)
 	return summedBatch{b, s.right[srs.ID()], s.late}, err
 }
 
@@ -340,8 +344,8 @@ type lackingBatch struct {
 
 func (l *lacking) Shrink(context.Context, error) bool { return true }
 
-func (l *lacking) Begin(p *circuit.Program, partitions, count int, inputs func(int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
-	b, err := l.summed.Begin(p, partitions, count, inputs, srs, arena)
+func (l *lacking) Begin(p *circuit.Program, plan groth16.Plan, count int, inputs func(int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+	b, err := l.summed.Begin(p, plan, count, inputs, srs, arena)
 	return lackingBatch{b, l}, err
 }
 

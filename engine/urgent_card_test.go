@@ -18,13 +18,13 @@ import (
 	"github.com/sealc2/sealc2/engine/synthetic"
 )
 
-// newFullOnCard is an engine on a card, whose memory has development parameters of 32 GiB sectors, and a request for that sector's
-// first partition, several times.
-func newFullOnCard(t testing.TB, partitions int) (*driver.API, *Engine, *ProgramRequest) {
+// newFullOnCard is an engine on a card, whose memory has development parameters of 32 GiB sectors, with so much host memory (0: as by default), and a
+// request for that sector's first partition, several times.
+func newFullOnCard(t testing.TB, partitions int, hostBytes int64) (*driver.API, *Engine, *ProgramRequest) {
 	t.Helper()
 	kerneltest.NeedCard(t)
 	api, images, _ := kerneltest.Machine(t, 1)
-	e := open(t, Config{Device: "cuda", gpus: onMachine(api, images), QueueBytes: 1 << 26}, nil)
+	e := open(t, Config{Device: "cuda", gpus: onMachine(api, images), QueueBytes: 1 << 26, HostBytes: hostBytes}, nil)
 	shape, err := porep.ShapeByName("32GiB")
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func newFullOnCard(t testing.TB, partitions int) (*driver.API, *Engine, *Program
 // Goal: how soon an urgent proof is on a card that proves 32 GiB partitions without a pause: from Submit to the end of its first stage
 // that computes there, and to its proof. Aim: 100 ms for 99 of 100.
 func BenchmarkSubmit_UrgentOnCard(b *testing.B) {
-	_, e, long := newFullOnCard(b, 4)
+	_, e, long := newFullOnCard(b, 4, 0)
 	ctx, cancel := context.WithCancel(b.Context())
 	proved := make(chan int)
 	go func() {

@@ -107,7 +107,7 @@ func TestHosted_Refused(t *testing.T) {
 	if err := h.TakeA(); status.KindOf(err) != status.Internal {
 		t.Fatalf("a before c: want an internal error, got %v", err)
 	}
-	if err := h.TakeC(); err != nil {
+	if err := errors.Join(s.CopyDevice(h.vector, zero, h.bytes), h.TakeC()); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Finish(); status.KindOf(err) != status.Internal {

@@ -22,7 +22,7 @@ func (b *Backend) PlanAssignment(a *groth16.Assignment, partitions int) (groth16
 
 // BeginAssignment starts a batch of one assignment, whose vectors are not copied but A, B and C by evaluate. Errors:
 // as Begin.
-func (b *Backend) BeginAssignment(list []*groth16.Assignment, _ int, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+func (b *Backend) BeginAssignment(list []*groth16.Assignment, _ groth16.Plan, srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
 	s := assignmentShape(list[0])
 	return batch(begin(s, len(list), &vectors{from: list[0], shape: s, threads: b.threads}, srs, arena, b.threads))
 }

@@ -47,7 +47,7 @@ func (b *Backend) plan(s *shape) groth16.Plan {
 // Begin starts a batch of one partition. arena must have at least Plan's HostBytes left; the partition alone uses it until
 // Close, which releases it to where it was. Errors: Params when a block of the SRS has another length than the program's queries;
 // NoMemory when the arena is too small.
-func (b *Backend) Begin(p *circuit.Program, _, count int, inputs func(k int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
+func (b *Backend) Begin(p *circuit.Program, _ groth16.Plan, count int, inputs func(k int) (*circuit.Inputs, error), srs groth16.SRS, arena *host.Arena) (groth16.Batch, error) {
 	w := &programWitness{program: p, inputs: inputs, threads: b.threads}
 	return batch(begin(programShape(p), count, w, srs, arena, b.threads))
 }

@@ -296,7 +296,7 @@ func TestBackend_Tiny(t *testing.T) {
 		if err != nil || plan.Threads != 2 || plan.DeviceBytes != 0 {
 			t.Fatalf("%s: %+v, %v", name, plan, err)
 		}
-		part, err := b.Begin(p, 1, 1, fixed(in), v.srs, newTestArena(t, plan.HostBytes))
+		part, err := b.Begin(p, plan, 1, fixed(in), v.srs, newTestArena(t, plan.HostBytes))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,7 +329,7 @@ func TestBackend_Unsatisfied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	part, err := New(1).Begin(p, 1, 1, fixed(in), v.srs, newTestArena(t, plan.HostBytes))
+	part, err := New(1).Begin(p, plan, 1, fixed(in), v.srs, newTestArena(t, plan.HostBytes))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,21 +83,23 @@ type Plan struct {
 	// CheckFirst says that a proof takes so much longer than evaluating its rows that all partitions are evaluated before the
 	// first is proved.
 	CheckFirst bool
+	// By is what the backend itself goes by when it begins a batch of the plan; nobody else looks at it.
+	By any
 }
 
 // Backend carries out the stages of proofs. It knows no Filecoin: it sees a program, inputs, an SRS.
 type Backend interface {
 	// Name is "cpu" or the device's name, for logs and timelines.
 	Name() string
-	// Plan is a pure function of the program, the number of partitions that a job has, and the machine.
+	// Plan is a pure function of the program, the number of partitions that a job has, and the machine, of which others may have a part (Shrinker).
 	Plan(p *circuit.Program, partitions int) (Plan, error)
-	// Begin starts a batch of count partitions, at most the Batch of the Plan for as many partitions as the job has; inputs is called
-	// once for each, by its stage "expand". arena is a block of at least that Plan's HostBytes, owned by the batch until Close.
-	Begin(p *circuit.Program, partitions, count int, inputs func(k int) (*circuit.Inputs, error), srs SRS, arena *host.Arena) (Batch, error)
+	// Begin starts a batch of count partitions by a Plan of the same program, at most its Batch; inputs is called
+	// once for each, by its stage "expand". arena is a block of at least the plan's HostBytes, owned by the batch until Close.
+	Begin(p *circuit.Program, plan Plan, count int, inputs func(k int) (*circuit.Inputs, error), srs SRS, arena *host.Arena) (Batch, error)
 	// PlanAssignment and BeginAssignment are the same for values made elsewhere, all of one shape. The plan is the same for all
 	// of the same lengths and densities, and holds for any values; its times may be estimated by some of the first one's. A, B and C of an assignment are read until its stage "evaluate" has ended, which
 	// checks every row, and until those have that say they read it again (host.Stage); the rest of it until Close.
 	PlanAssignment(a *Assignment, partitions int) (Plan, error)
 	// BeginAssignment: see PlanAssignment.
-	BeginAssignment(list []*Assignment, partitions int, srs SRS, arena *host.Arena) (Batch, error)
+	BeginAssignment(list []*Assignment, plan Plan, srs SRS, arena *host.Arena) (Batch, error)
 }

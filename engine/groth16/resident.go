@@ -21,7 +21,12 @@ type Resident interface {
 
 // Shrinker is what a Backend offers besides where other programs can take memory from it that plans count on.
 type Shrinker interface {
+	// MemoryBytes is what plans are made for now.
+	MemoryBytes() int64
 	// Shrink says whether err, which a stage failed with, is due to that, and plans made from now on are smaller: then the partition may
 	// begin once more.
 	Shrink(ctx context.Context, err error) bool
+	// Regain makes plans larger again where others have given back what Shrink did without. Where they have not, or ctx ends before the device
+	// could be asked, all stays as it is.
+	Regain(ctx context.Context)
 }

@@ -21,7 +21,7 @@ export SEALC2_TEST_DEVICE=cuda SEALC2_TEST_FATBIN=$root/kernels.fatbin SEALC2_PA
 # What each step is for stands at its function. Together 1,100 s.
 steps=(driver:20 field:20 ntt:20 rows:20 msm:60 points:40 setup:30 kinds:20 tiny:20 params:50 oracle:50 full:80 rust:80
   faults:220 sector:60 sanitize:160 table:150)
-more=(soak:60 hog:30 burst:220 cancel:40 urgent:60 policies:200 bench:300 jobs:580) # only by name
+more=(soak:60 hog:30 burst:220 cancel:40 urgent:60 policies:320 bench:300 jobs:580) # only by name
 sanitizer=${SANITIZER:-$(command -v compute-sanitizer)}
 
 # go NAME FOLDER ARGUMENTS runs a test binary where its package's folder would be.
@@ -151,28 +151,40 @@ bench() {
 }
 # Ten 32 GiB partitions and ninety small proofs in one process; memory that others take; twenty proofs at once on a card that is slowed ten times;
 # proofs cancelled at any instant; urgent proofs beside 32 GiB partitions.
-soak() { go engine engine -test.v -test.run 'TestSoak_OnCard'; }
-hog() { go engine engine -test.v -test.run 'TestHog_OnCard'; }
+soak() { SHAPES=2KiB params && go engine engine -test.v -test.run 'TestSoak_OnCard'; }
+hog() { SHAPES=2KiB params && go engine engine -test.v -test.run 'TestHog_OnCard'; }
 burst() { go engine engine -test.v -test.run 'TestBurst_OnCard'; }
-cancel() { go engine engine -test.v -test.run 'TestCancel_OnCard'; }
-# Twenty proofs of ten under each interlock rule with 15 GiB of the card, one table: what the rules are compared by.
+cancel() { SHAPES=2KiB params && go engine engine -test.v -test.run 'TestCancel_OnCard'; }
+# sealed32 makes parameters of a 32 GiB sector, a file of 47 GB, on the card, and says where they are.
+params32=$STATE/params-32GiB
+sealed32() {
+  mkdir -p "$params32"
+  [ -e "$params32/whole" ] || { "$root/bin/sealc2" setup --shape 32GiB --out "$params32" --device cuda --no-digests && touch "$params32/whole"; }
+}
+# Twenty jobs of two partitions under each interlock rule with 15 GiB of the card, as many at once as the rule has workers, in one table: what the
+# rules are compared by.
 policies() {
-  local rule workers params=$STATE/params-32GiB
+  local rule workers
+  sealed32 || return 1
   for rule in single:1 single:2 two-lock:3 split:2 reservation:2; do
     workers=${rule#*:}
-    "$root/bin/sealc2" bench prove --shape 32GiB --params "$params" --device cuda --device-memory 15GiB --policy "${rule%:*}" --gpu-workers "$workers" \
-      --partitions 2 --jobs "$workers" --rounds 10 --json >"$STATE/policy-$rule.json" || return 1
-    echo "$rule: $(grep -m1 '"steady_s"' "$STATE/policy-$rule.json")"
+    "$root/bin/sealc2" bench prove --shape 32GiB --params "$params32" --device cuda --device-memory 15GiB --policy "${rule%:*}" --gpu-workers "$workers" \
+      --partitions 2 --jobs "$workers" --rounds 20 --json >"$STATE/policy-$rule.json" || return 1
   done
+  awk -F'[:,]' 'BEGIN { print "| rule | workers | 20 jobs of 2 partitions | against single, 2 workers | card busy |\n| --- | --- | --- | --- | --- |" }
+    FNR == 1 { rule = FILENAME; sub(/.*policy-/, "", rule); sub(/\.json$/, "", rule); order[++count] = rule }
+    /"steady_s"/ { steady[rule] = $2 } /"device_busy_share"/ { busy[rule] = $2 }
+    END { for (i = 1; i <= count; i++) { split(order[i], p, ":"); printf "| %s | %s | %.2f s | %.4f | %.1f%% |\n", p[1], p[2], steady[order[i]], steady[order[i]] / steady["single:2"], 100 * busy[order[i]] } }' \
+    "$STATE"/policy-{single:1,single:2,two-lock:3,split:2,reservation:2}.json | tee "$STATE/policies.md"
 }
 urgent() { go engine engine -test.run '^$' -test.bench UrgentOnCard -test.benchtime 1x; }
 
 # Whole jobs of a 32 GiB sector: one way to prove in a row each, with its figures and its chart in $STATE/jobs, where a run that was
 # stopped goes on behind them. Rows named `made` have parameters that are made in the card's memory; the others a file of 47 GB, made by
-# the card before the first of them, so that the first job of `ten` is the cold start. Rows only by name: made one-made soak two.
+# the card before the first of them, so that the first job of `ten` is the cold start. Rows only by name: queued made one-made soak two.
 jobs() {
-  local row flags source out=$STATE/jobs params=$STATE/params-32GiB
-  mkdir -p "$out" "$params"
+  local row flags source out=$STATE/jobs
+  mkdir -p "$out"
   for row in ${ROWS:-ten one explicit 15GiB 12GiB 8GiB}; do
     [ ! -e "$out/$row.json" ] || continue
     case $row in
@@ -188,8 +200,8 @@ jobs() {
     case $row in
       *made) source=(--make-params) ;;
       *)
-        [ -e "$params/whole" ] || { "$root/bin/sealc2" setup --shape 32GiB --out "$params" --device cuda --no-digests && touch "$params/whole"; } || return 1
-        source=(--params "$params")
+        sealed32 || return 1
+        source=(--params "$params32")
         ;;
     esac
     echo "== $row: $flags"

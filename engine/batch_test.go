@@ -243,7 +243,7 @@ func TestPlan_Shares(t *testing.T) {
 	}
 	plan, _ := plannedFor(t, e, small, ClassPoRep, small.srs, 1)
 	onDevices := func(plan sched.Plan) []host.Shared { return plan.Shared[:len(plan.Shared)-1] }
-	if last := plan.Shared[len(plan.Shared)-1]; last.Key != small.program || last.Needs != (host.Needs{HostBytes: small.program.Bytes()}) {
+	if last := plan.Shared[len(plan.Shared)-1]; last.Key != small.program || last.Needs != (host.Needs{HostBytes: heapGrowth * small.program.Bytes()}) {
 		t.Errorf("the program is shared as %+v", last)
 	}
 	for i, s := range onDevices(plan) { // points, and the rest

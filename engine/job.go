@@ -303,8 +303,11 @@ func (v *programValues) hostBytes() (beside, check int64) {
 	return int64(v.program.FieldCount())*fr.Bytes + int64(v.program.WordCount())*8, witnessBytes(v.program)
 }
 
+// heapGrowth is how many times what lives in Go's heap the heap takes: the collector begins anew when it has doubled.
+const heapGrowth = 2
+
 func (v *programValues) shared() []host.Shared {
-	return []host.Shared{{Key: v.program, Needs: host.Needs{HostBytes: v.program.Bytes()}}}
+	return []host.Shared{{Key: v.program, Needs: host.Needs{HostBytes: heapGrowth * v.program.Bytes()}}}
 }
 
 func (v *programValues) inputs(partition int) (*circuit.Inputs, error) { return v.layOut(partition) }

@@ -221,6 +221,39 @@ func TestBatch_KeptUntilClosed(t *testing.T) {
 	}
 }
 
+// TestRun_Deals: a job whose partitions do not fill all shares' batches is dealt out evenly, in as few batches as there are shares.
+func TestRun_Deals(t *testing.T) {
+	for _, c := range []struct {
+		parts, shares, batch int
+		want                 []string
+	}{
+		{10, 2, 10, []string{"0: 0+5", "1: 5+5"}},
+		{11, 2, 10, []string{"0: 0+6", "1: 6+5"}},
+		{25, 2, 10, []string{"0: 0+10", "0: 20+3", "1: 10+10", "1: 23+2"}},
+		{2, 3, 10, []string{"0: 0+1", "1: 1+1"}},
+		{7, 3, 2, []string{"0: 0+2", "0: 6+1", "1: 2+2", "2: 4+2"}},
+		{4, 1, 3, []string{"0: 0+3", "0: 3+1"}},
+	} {
+		virtual(t, Config{}, c.shares, func(s *Scheduler, d []*fakeDevice) {
+			j := &timed{t: t, start: time.Now(), parts: c.parts, steps: func(_, _, count int) (all []step) {
+				for k := range count {
+					all = append(all, step{"sum", host.LaneDevice, k, nil, false, 10, nil})
+				}
+				return all
+			}}
+			for _, device := range d {
+				j.shares = append(j.shares, Share{Device: device, Batch: c.batch, Ahead: 2})
+			}
+			if err := s.Run(context.Background(), j.job()); err != nil {
+				t.Fatal(err)
+			}
+			if got := sorted(j.batches); !slices.Equal(got, c.want) {
+				t.Errorf("%d partitions, %d shares of %d: got %q, want %q", c.parts, c.shares, c.batch, got, c.want)
+			}
+		})
+	}
+}
+
 // TestRun_SharesInOrder: the partitions go to two devices, of which one is three times as fast; no share takes so many that the other has nothing to do,
 // and results come in order though batches end out of order.
 func TestRun_SharesInOrder(t *testing.T) {
@@ -237,7 +270,7 @@ func TestRun_SharesInOrder(t *testing.T) {
 		if want := []int{0, 1, 2, 3, 4, 5, 6, 7}; !slices.Equal(j.order, want) {
 			t.Errorf("delivered %v", j.order)
 		}
-		if want := []string{"0: 0+2", "1: 2+3", "1: 5+2", "1: 7+1"}; !slices.Equal(j.batches, want) {
+		if want := []string{"0: 0+2", "1: 2+4", "1: 6+1", "1: 7+1"}; !slices.Equal(j.batches, want) {
 			t.Errorf("batches %q, want %q", j.batches, want)
 		}
 	})
@@ -270,7 +303,7 @@ func TestRun_Again(t *testing.T) {
 		if !slices.Equal(j.order, []int{0, 1, 2, 3}) {
 			t.Errorf("delivered %v", j.order)
 		}
-		if want := []string{"0: 0+2", "1: 2+1", "1: 3+1", "1: 1+1"}; !slices.Equal(j.batches, want) {
+		if want := []string{"0: 0+2", "1: 2+2", "1: 1+1"}; !slices.Equal(j.batches, want) {
 			t.Errorf("batches %q, want %q", j.batches, want)
 		}
 		for _, e := range j.log {

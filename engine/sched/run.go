@@ -81,6 +81,7 @@ type run struct {
 	plan     Plan
 
 	next      int    // partition that no batch has had yet
+	round     int    // batches that are left of a round, one for each share
 	again     []redo // partitions that begin once more
 	delivered int
 	begun     int
@@ -368,10 +369,15 @@ func (r *run) fill(ctx context.Context) error {
 			first, count = r.again[i].partition, 1
 			r.again = slices.Delete(r.again, i, i+1)
 		case r.next < r.plan.Partitions:
-			// No share takes so many that another one has nothing to do.
-			even := (r.plan.Partitions - r.next + len(r.plan.Shares) - 1) / len(r.plan.Shares)
+			// No share takes so many that another one has nothing to do: a round gives each a batch, and what is less than full batches for all is
+			// dealt out evenly.
+			if r.round == 0 {
+				r.round = len(r.plan.Shares)
+			}
+			even := (r.plan.Partitions - r.next + r.round - 1) / r.round
 			count = min(max(1, r.plan.Shares[share].Batch), even)
 			r.next += count
+			r.round--
 		default:
 			return nil
 		}

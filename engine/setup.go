@@ -43,7 +43,7 @@ func Setup(ctx context.Context, config Config, r *SetupRequest) (*SetupResult, e
 func setupProgram(ctx context.Context, config *Config, p *circuit.Program, name string, r *SetupRequest) (result *SetupResult, err error) {
 	const op = "engine.Setup"
 	defer status.Recover(op, &err)
-	d, limits, err := openParameterDevice(config)
+	d, limits, err := openParameterDevice(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func NewPointChecker(config Config) *PointChecker { return &PointChecker{config:
 func (c *PointChecker) Check(ctx context.Context, f *params.File, options params.CheckOptions) (*params.CheckReport, error) {
 	options.Device = func() (params.PointDevice, error) {
 		if c.device == nil {
-			d, _, err := openParameterDevice(&c.config)
+			d, _, err := openParameterDevice(ctx, &c.config)
 			if err != nil {
 				return nil, err
 			}
@@ -143,8 +143,9 @@ func (c *PointChecker) Close() {
 
 // parameterDevice is where parameters are made and checked.
 type parameterDevice struct {
-	gpu  *parameters.Device // nil: the CPU
-	name string
+	gpu   *parameters.Device // nil: the CPU
+	name  string
+	turns gpuUse // of a GPU that is shared with other programs
 }
 
 // close gives the device back. What fails there takes nothing from what was made or found.
@@ -152,6 +153,7 @@ func (d *parameterDevice) close(config *Config) {
 	if d.gpu != nil {
 		config.warn(d.gpu.Close())
 	}
+	d.turns.end()
 }
 
 // warn logs an error, where there is one.
@@ -162,13 +164,13 @@ func (c *Config) warn(err error) {
 }
 
 // openParameterDevice opens the one device that a Config asks for, and logs which and why. Errors: Caller; NoDevice, with each
-// device and why it is not used; NoMemory.
-func openParameterDevice(config *Config) (*parameterDevice, host.Limits, error) {
+// device and why it is not used; NoMemory; Cancelled while other programs have their turn (Config.GPULock).
+func openParameterDevice(ctx context.Context, config *Config) (*parameterDevice, host.Limits, error) {
 	limits, err := host.ThisMachine().Limits(config.Threads, config.HostBytes)
 	if err != nil {
 		return nil, limits, err
 	}
-	d, why, level, err := chooseParameterDevice(config, limits)
+	d, why, level, err := chooseParameterDevice(ctx, config, limits)
 	if err != nil {
 		return nil, limits, err
 	}
@@ -179,7 +181,7 @@ func openParameterDevice(config *Config) (*parameterDevice, host.Limits, error) 
 }
 
 // chooseParameterDevice makes the device. A list of GPUs has no meaning here: one job runs on one.
-func chooseParameterDevice(config *Config, limits host.Limits) (d *parameterDevice, why, level string, err error) {
+func chooseParameterDevice(ctx context.Context, config *Config, limits host.Limits) (d *parameterDevice, why, level string, err error) {
 	const op = "engine.Open"
 	where := fmt.Sprintf("device %q", config.Device)
 	w, err := readWish(config.Device)
@@ -200,6 +202,23 @@ func chooseParameterDevice(config *Config, limits host.Limits) (d *parameterDevi
 	}
 	level = "info"
 	api, images, choice := g.choose(index)
+	var turns gpuUse
+	defer func() {
+		if d != nil && d.gpu != nil {
+			d.turns = turns
+			return
+		}
+		turns.end()
+	}()
+	if config.GPULock != "" && choice.Err == nil { // before the device's memory is looked at
+		lock, err := newGPULock(config.GPULock, func() {})
+		if err != nil {
+			return nil, "", "", err
+		}
+		if err := turns.begin(ctx, lock, ClassPoRep); err != nil {
+			return nil, "", "", err
+		}
+	}
 	for choice.Err == nil {
 		if err := host.NewBudget(host.Needs{HostBytes: limits.HostBytes}).Fits(op, host.Needs{HostBytes: pinned}); err != nil {
 			return nil, "", "", err

@@ -265,6 +265,56 @@ func TestSetup_Refuses(t *testing.T) {
 	}
 }
 
+// Goal: a setup and a check on a GPU wait for the programs that have their turn on it, hold the lock while they use it and let go of it at their end,
+// also where the device is refused.
+func TestSetup_GPULock(t *testing.T) {
+	api, images, _ := kerneltest.Machine(t, 5)
+	c := loadTiny(t, "tiny-16")
+	lock := filepath.Join(t.TempDir(), gpuLockName)
+	config := Config{Device: "cuda", HostBytes: 256 << 20, Threads: 2, gpus: onMachine(api, images), GPULock: lock}
+	held := 0
+	request := &SetupRequest{Text: params.DefaultSetupText, Dir: t.TempDir(), BaseName: "x", Progress: func(float64, string) {
+		if !isFree(t, lock) {
+			held++
+		}
+	}}
+	give := otherProgram(t, lock)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*gpuPoll)
+	defer cancel()
+	if _, err := setupProgram(ctx, &config, c.program, "tiny-16", request); status.KindOf(err) != status.Cancelled {
+		t.Errorf("beside another program: %v", err)
+	}
+	give()
+	made, err := setupProgram(t.Context(), &config, c.program, "tiny-16", request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held == 0 {
+		t.Error("the lock is not held")
+	}
+	f, err := params.Open(made.ParamsPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	checker := NewPointChecker(config)
+	if _, err := checker.Check(t.Context(), f, params.CheckOptions{Threads: 2}); err != nil {
+		t.Error(err)
+	}
+	if isFree(t, lock) {
+		t.Error("the checker does not hold the lock")
+	}
+	checker.Close()
+	small := config
+	small.DeviceBytes = 64 << 10
+	if _, err := setupProgram(t.Context(), &small, c.program, "tiny-16", request); status.KindOf(err) != status.NoMemory {
+		t.Errorf("a device that is too small: %v", err)
+	}
+	if !isFree(t, lock) {
+		t.Error("the lock is kept")
+	}
+}
+
 // Goal: parameters of real circuits made on a card are the reference's, and pass the check there. Method: digests; the check by
 // buckets on the card.
 func TestSetup_GPUEqualsReference(t *testing.T) {

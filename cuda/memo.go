@@ -40,6 +40,13 @@ func (m *memo[K, V]) get(key K, make func() (V, error)) (V, error) {
 	return one.value, one.err
 }
 
+// forget lets go of a key's value.
+func (m *memo[K, V]) forget(key K) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.all, key)
+}
+
 // enter finds a key's value, perhaps under way, or says that it is the caller's to make. Where there are too many, all others are forgotten.
 func (m *memo[K, V]) enter(key K) (one *memoized[V], mine bool) {
 	m.mu.Lock()

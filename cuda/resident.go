@@ -65,6 +65,14 @@ func (b *Backend) Evict(ctx context.Context, id string) error {
 	})
 }
 
+// Forget lets go of a program's tables and plans, and of the program, which no proof uses; one that is in use stays on the device.
+func (b *Backend) Forget(ctx context.Context, p *circuit.Program) error {
+	b.programs.forget(p)
+	return b.owner.do(ctx, copying, "cuda.Forget", func(_ context.Context, s *session) error {
+		return s.memory.evict(func(key any) bool { return key == p })
+	})
+}
+
 // Release gives back all device memory that no proof uses, for other programs: parameters, tables, workspaces. The next proof brings up
 // again what it needs.
 func (b *Backend) Release(ctx context.Context) error {

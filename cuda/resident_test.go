@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/sealc2/sealc2/cuda/driver"
 	"github.com/sealc2/sealc2/cuda/setup"
+	"github.com/sealc2/sealc2/engine/circuit"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
@@ -29,6 +31,22 @@ func residents(t *testing.T, b *Backend, id string) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// keeps says whether anything is kept of a program.
+func (b *Backend) keeps(t *testing.T, p *circuit.Program) (kept bool) {
+	t.Helper()
+	b.programs.mu.Lock()
+	kept = b.programs.all[p] != nil
+	b.programs.mu.Unlock()
+	err := b.owner.do(t.Context(), computing, "test", func(_ context.Context, s *session) error {
+		kept = kept || slices.ContainsFunc(s.memory.kept.all, func(r *resident) bool { return r.key == p })
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept
 }
 
 // Goal: parameters come before the first proof when asked to, go when asked to, and proofs are right before and after.
@@ -56,6 +74,13 @@ func TestResident_PreloadEvictRelease(t *testing.T) {
 		t.Fatalf("after Evict: %v", err)
 	}
 	right("after Evict")
+	if err := b.Forget(t.Context(), loadTiny(t, "tiny-64", true).program); err != nil || !b.keeps(t, v.program) {
+		t.Fatalf("another program forgotten: %v", err)
+	}
+	if err := b.Forget(t.Context(), v.program); err != nil || b.keeps(t, v.program) {
+		t.Fatalf("after Forget: %v", err)
+	}
+	right("after Forget")
 	if err := b.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -192,7 +192,7 @@ func idleGPUs(t *testing.T, memory ...int64) (*gpus, *sim.Driver) {
 // plannedFor is a job's plan on an engine, and the devices that it is for.
 func plannedFor(t *testing.T, e *Engine, c *tinyCase, class Class, srs groth16.SRS, partitions int) (sched.Plan, []*device) {
 	t.Helper()
-	p := &proof{Engine: e, work: &work{values: &programValues{program: c.program}, srs: srs, partitions: partitions}}
+	p := &proof{Engine: e, work: &work{values: &programValues{program: c.program, memory: circuitMemory(c.program)}, srs: srs, partitions: partitions}}
 	p.tallied.class = class
 	plan, err := p.plan()
 	if err != nil {

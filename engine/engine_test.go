@@ -301,7 +301,7 @@ func TestProveProgram_CancelAtEveryStage(t *testing.T) {
 func TestProveProgram_ManyCallers(t *testing.T) {
 	c := loadTiny(t, "tiny-16")
 	probe := open(t, Config{}, nil)
-	plan, err := (&proof{Engine: probe, op: "test", work: &work{values: &programValues{program: c.program}, partitions: 1}}).plan()
+	plan, err := (&proof{Engine: probe, op: "test", work: &work{values: &programValues{program: c.program, memory: circuitMemory(c.program)}, partitions: 1}}).plan()
 	if err != nil {
 		t.Fatal(err)
 	}

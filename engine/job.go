@@ -3,11 +3,13 @@ package engine
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 
 	"github.com/sealc2/sealc2/engine/circuit"
+	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/groth16"
 	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/sched"
@@ -292,6 +294,7 @@ func (p *proof) ahead(d *device, plan *groth16.Plan) int {
 // with; it may be called several times.
 type programValues struct {
 	program *circuit.Program
+	memory  host.Shared // that the program takes
 	layOut  func(partition int) (*circuit.Inputs, error)
 }
 
@@ -303,11 +306,31 @@ func (v *programValues) hostBytes() (beside, check int64) {
 	return int64(v.program.FieldCount())*fr.Bytes + int64(v.program.WordCount())*8, witnessBytes(v.program)
 }
 
+func (v *programValues) shared() []host.Shared { return []host.Shared{v.memory} }
+
 // heapGrowth is how many times what lives in Go's heap the heap takes: the collector begins anew when it has doubled.
 const heapGrowth = 2
 
-func (v *programValues) shared() []host.Shared {
-	return []host.Shared{{Key: v.program, Needs: host.Needs{HostBytes: heapGrowth * v.program.Bytes()}}}
+// circuitMemory is what a program takes of the budget while jobs use it.
+func circuitMemory(p *circuit.Program) host.Shared {
+	return host.Shared{Key: p, Needs: host.Needs{HostBytes: heapGrowth * p.Bytes()}}
+}
+
+// circuit is what a sector's program takes, which stays for the next job until somebody lacks the memory.
+func (e *Engine) circuit(p *circuit.Program) host.Shared {
+	s := circuitMemory(p)
+	s.Free = func() { e.forgetCircuit(p) }
+	return s
+}
+
+// forgetCircuit lets go of a recorded program, and gives its memory back to the system.
+func (e *Engine) forgetCircuit(p *circuit.Program) {
+	porep.Forget(p)
+	err := eachResident(withUrgent(e.devices), func(r groth16.Resident) error { return r.Forget(context.WithoutCancel(e.ctx), p) })
+	if err != nil {
+		e.log("warn", "memory of a circuit is not given back: %v", err)
+	}
+	debug.FreeOSMemory()
 }
 
 func (v *programValues) inputs(partition int) (*circuit.Inputs, error) { return v.layOut(partition) }

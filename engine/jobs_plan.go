@@ -75,7 +75,10 @@ func (e *Engine) named(op, name string) ([]*device, error) {
 // requirements asks the devices for their plans, and the budget whether what they take can ever fit beside the bytes of a C1.
 func (e *Engine) requirements(op string, shape *porep.Shape, partitions int, beside int64, devices []*device) (*Requirements, error) {
 	program := porep.Program(shape)
-	p := &proof{Engine: e, op: op, work: &work{name: shape.OracleName, values: &programValues{program: program}, partitions: partitions}}
+	p := &proof{Engine: e, op: op, work: &work{name: shape.OracleName, values: &programValues{program: program, memory: e.circuit(program)}, partitions: partitions}}
+	if !e.budget.Offer(e.circuit(program)) { // recorded for this answer
+		defer e.forgetCircuit(program)
+	}
 	plan, err := p.planOn(devices)
 	if err != nil {
 		return nil, err
@@ -125,7 +128,7 @@ func (e *Engine) Preload(ctx context.Context, source ParamSource, shapeName stri
 		return nil
 	}
 	// What comes up counts as a proof's would.
-	var shared []host.Shared
+	shared := []host.Shared{e.circuit(program)}
 	for _, d := range e.devices {
 		e.regain(d)
 		plan, err := d.backend.Plan(program, shape.Partitions)

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/sealc2/sealc2/engine/circuit"
+	"github.com/sealc2/sealc2/engine/circuit/porep"
 	"github.com/sealc2/sealc2/engine/groth16"
+	"github.com/sealc2/sealc2/engine/host"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -64,6 +66,49 @@ func (k *keeper) Preload(ctx context.Context, p *circuit.Program, partitions int
 }
 func (k *keeper) Evict(ctx context.Context, id string) error { return k.note(ctx, "evict "+id) }
 func (k *keeper) Release(ctx context.Context) error          { return k.note(ctx, "release") }
+func (k *keeper) Forget(ctx context.Context, p *circuit.Program) error {
+	return k.note(ctx, "forget "+p.Name())
+}
+
+var _ groth16.Resident = (*keeper)(nil)
+
+// Goal: a recorded circuit counts in the budget for as long as it is there, with or without a job: one that was recorded for a question stays where there is room,
+// and goes, on the devices too, when somebody lacks the memory; where there is none it goes at once.
+func TestRequirements_Circuit(t *testing.T) {
+	k := &keeper{}
+	e := open(t, Config{Device: "cpu", Threads: 1, HostBytes: 2 << 30}, func(b groth16.Backend) groth16.Backend { k.Backend = b; return k })
+	shape, err := porep.ShapeByName("2KiB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := func() *circuit.Program { return porep.Program(shape) }
+	if _, err := e.Requirements("2KiB", ""); err != nil {
+		t.Fatal(err)
+	}
+	p := recorded()
+	bytes := heapGrowth * p.Bytes()
+	if u := e.budget.Usage(); u.Used.HostBytes != bytes || u.Kept.HostBytes != bytes {
+		t.Errorf("%+v", u)
+	}
+	all, err := e.budget.Reserve(t.Context(), host.Needs{HostBytes: e.budget.Usage().Ceiling.HostBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"forget " + p.Name()}; !slices.Equal(k.calls, want) {
+		t.Errorf("want %q, got %q", want, k.calls)
+	}
+	again := recorded()
+	if again == p {
+		t.Error("the circuit is still there")
+	}
+	if _, err := e.Requirements("2KiB", ""); err != nil { // while others have all
+		t.Error(err)
+	}
+	if u := e.budget.Usage(); u.Used.HostBytes != u.Ceiling.HostBytes || recorded() == again {
+		t.Errorf("%+v", u)
+	}
+	all.Release()
+}
 
 // Goal: parameters are brought up and let go by name, here and on the device, and what the device says is passed on.
 func TestPreload(t *testing.T) {

@@ -576,7 +576,7 @@ func TestSubmit_SentBack(t *testing.T) {
 	budget := need.HostBytes + 2*size
 	hold, inside, letGo := held("quotient")
 	e := open(t, Config{Device: "cpu", HostBytes: budget + 1<<20, QueueBytes: 1 << 20}, func(b groth16.Backend) groth16.Backend {
-		return &sized{hold(b), map[*circuit.Program]int64{c.program: budget / 4, urgent.program: budget - size/2}}
+		return &sized{hold(b), map[*circuit.Program]int64{c.program: budget / 4, urgent.program: budget - size/2 - heapGrowth*urgent.program.Bytes()}}
 	})
 	running := mustSubmit(t, e, c.request(1), "running")
 	<-inside

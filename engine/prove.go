@@ -69,7 +69,7 @@ func (e *Engine) Prove(ctx context.Context, request *ProveRequest) (result *Prov
 		p.work = &work{
 			name: st.Shape.OracleName, srs: set.file, key: set.key, keyName: set.set.VK,
 			partitions: st.PartitionCount(), attempts: 2, r: request.R, s: request.S,
-			values: &programValues{program, func(k int) (*circuit.Inputs, error) { return porep.CircuitInputs(st, sector.Partitions[k]) }},
+			values: &programValues{program, e.circuit(program), func(k int) (*circuit.Inputs, error) { return porep.CircuitInputs(st, sector.Partitions[k]) }},
 			public: st.PublicInputs,
 			// Each partition owns its memory, which is not needed once its proof is out.
 			finished: func(k int) { sector.Partitions[k] = nil },
@@ -139,7 +139,7 @@ func (e *Engine) ProveProgram(ctx context.Context, request *ProgramRequest) (res
 		p.work = &work{
 			name: request.Program.Name(), srs: request.SRS, key: key, keyName: "the key of " + request.SRS.ID(),
 			partitions: len(request.Inputs), attempts: 2, r: request.R, s: request.S,
-			values: &programValues{request.Program, func(k int) (*circuit.Inputs, error) { return request.Inputs[k], nil }},
+			values: &programValues{request.Program, circuitMemory(request.Program), func(k int) (*circuit.Inputs, error) { return request.Inputs[k], nil }},
 			public: func(k int) ([]fr.Element, error) { return request.Public[k], nil },
 		}
 		return nil

@@ -64,7 +64,7 @@ func TestProve_RefusedEarly(t *testing.T) {
 func checkSector(t *testing.T, e *Engine, s *c1.Output, partitions int) error {
 	t.Helper()
 	p := &proof{Engine: e, op: "test", work: &work{
-		values: &programValues{porep.Program(s.Statement.Shape), func(k int) (*circuit.Inputs, error) {
+		values: &programValues{porep.Program(s.Statement.Shape), host.Shared{}, func(k int) (*circuit.Inputs, error) {
 			return porep.CircuitInputs(&s.Statement, s.Partitions[k])
 		}},
 		partitions: partitions, public: s.Statement.PublicInputs,

@@ -15,6 +15,8 @@ type Resident interface {
 	Preload(ctx context.Context, p *circuit.Program, partitions int, srs SRS) error
 	// Evict gives back the device memory of the points of an SRS, by its ID, which no proof uses. One that is not there is no error.
 	Evict(ctx context.Context, id string) error
+	// Forget gives back what is kept of a program which no proof uses, on the device and on the host; the program itself too.
+	Forget(ctx context.Context, p *circuit.Program) error
 	// Release gives back all device memory that no proof uses, for other programs.
 	Release(ctx context.Context) error
 }

@@ -136,6 +136,23 @@ func (b *Budget) Keep(s Shared) {
 	b.lower(s.Needs)
 }
 
+// Offer books what is shared and kept for whoever asks for it next (Shared.Free), with nobody holding it, as behind its last holder. False where it
+// does not fit beside what others have or wait for.
+func (b *Budget) Offer(s Shared) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := &waiter{from: &Reservation{budget: b}, shared: []Shared{s}}
+	if b.shared[s.Key] != nil {
+		return true
+	}
+	if len(b.growing) > 0 || b.waiting.Len() > 0 || !b.fits(w) {
+		return false
+	}
+	b.take(w)
+	b.giveBack(w)
+	return true
+}
+
 // deviceNeeds are bytes of a device's memory.
 func deviceNeeds(device int, bytes int64) (n Needs) {
 	n.DeviceBytes, n.Memory[device] = bytes, bytes

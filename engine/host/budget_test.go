@@ -418,3 +418,49 @@ func TestBudget_Keep(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 }
+
+// TestBudget_Offer: what is offered counts on with nobody holding it, costs who asks for it nothing, and goes for a request that lacks it; what does
+// not fit beside others, or behind one that waits, is not booked.
+func TestBudget_Offer(t *testing.T) {
+	b := NewBudget(Needs{HostBytes: 10})
+	freed := make(chan struct{})
+	offered := Shared{Key: "offered", Needs: bytesOf(6), Free: func() { close(freed) }}
+	most := mustReserve(t, b, bytesOf(5))
+	if b.Offer(offered) || b.Usage().Used != bytesOf(5) {
+		t.Errorf("what does not fit is booked: %+v", b.Usage())
+	}
+	waiting := make(chan *Reservation)
+	go func() {
+		r, err := b.Reserve(t.Context(), bytesOf(6))
+		if err != nil {
+			t.Error(err)
+		}
+		waiting <- r
+	}()
+	for b.Usage().Waiting == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if b.Offer(Shared{Key: "small", Needs: bytesOf(1), Free: func() {}}) {
+		t.Error("booked before one that waits")
+	}
+	most.Release()
+	(<-waiting).Release()
+	for range 2 {
+		if !b.Offer(offered) {
+			t.Error("not booked")
+		}
+	}
+	if u := b.Usage(); u.Used != bytesOf(6) || u.Kept != bytesOf(6) || u.Peak != bytesOf(6) {
+		t.Errorf("%+v", u)
+	}
+	r := b.Open(Priority{})
+	if err := r.Grow(t.Context(), bytesOf(4), offered); err != nil || b.Usage().Used != bytesOf(10) {
+		t.Errorf("%v, %+v", err, b.Usage())
+	}
+	r.Release()
+	mustReserve(t, b, bytesOf(5)).Release()
+	<-freed
+	if u := b.Usage(); u.Used != (Needs{}) {
+		t.Errorf("%+v", u)
+	}
+}

@@ -16,6 +16,16 @@ func Program(s *Shape) *circuit.Program {
 	return entry.(*recorded).get(s)
 }
 
+// Forget lets go of a program that Program returned: who asks next has it recorded anew, and it is gone when its last user is.
+func Forget(p *circuit.Program) {
+	programs.Range(func(shape, entry any) bool {
+		if r := entry.(*recorded); r.is(p) {
+			programs.CompareAndDelete(shape, entry)
+		}
+		return true
+	})
+}
+
 // programs caches by *Shape; shapes are few and live for ever.
 var programs sync.Map // of *recorded
 
@@ -32,6 +42,15 @@ func (r *recorded) get(s *Shape) *circuit.Program {
 		r.program = record(s)
 	}
 	return r.program
+}
+
+// is says whether it is this program that was recorded; one that is being recorded is another.
+func (r *recorded) is(p *circuit.Program) bool {
+	if !r.making.TryLock() {
+		return false
+	}
+	defer r.making.Unlock()
+	return r.program == p
 }
 
 // A circuit takes its private values from circuit.Inputs in the order of recording; fill in inputs.go walks a

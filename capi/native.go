@@ -20,6 +20,9 @@ import (
 // The most CPU threads that a config may ask for: more than any machine has.
 const maxThreads = 1 << 16
 
+// The most workers that a config may ask for: more than any job has batches.
+const maxWorkers = 1 << 16
+
 // The most circuits that a call may prove: more than any proof has.
 const maxCircuits = 1 << 20
 
@@ -64,6 +67,19 @@ func sealc2go_open(config C.sealc2_in_config, handle *C.sealc2_engine, failure *
 			if given.device != nil {
 				opened.Device = C.GoString(given.device)
 			}
+			for _, v := range []struct {
+				name  string
+				count C.uint32_t
+				to    *int
+			}{
+				{"device_workers", given.device_workers, &opened.DeviceWorkers}, {"partition_workers", given.partition_workers, &opened.PartitionWorkers},
+			} {
+				if v.count > maxWorkers {
+					return status.New(status.Caller, op, "config."+v.name, fmt.Sprintf("at most %d", maxWorkers), fmt.Sprint(uint32(v.count)))
+				}
+				*v.to = int(v.count)
+			}
+			opened.Policy = textArgument(given.policy)
 		}
 		s, err := newSession(opened)
 		if err != nil {

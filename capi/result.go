@@ -126,7 +126,8 @@ func checkStruct(op, name string, data unsafe.Pointer, want uintptr) error {
 // size that it had in the first version.
 func readStruct[T any](op, name string, data unsafe.Pointer, least uintptr) (value T, err error) {
 	want := unsafe.Sizeof(value) // also in the error for a size that no version had
-	if data != nil && uintptr(*(*C.size_t)(data)) >= least {
+	// A size that C gives a struct is a multiple of its alignment; another one could end within a pointer.
+	if data != nil && uintptr(*(*C.size_t)(data)) >= least && uintptr(*(*C.size_t)(data))%unsafe.Alignof(value) == 0 {
 		want = min(want, uintptr(*(*C.size_t)(data)))
 	}
 	if err := checkStruct(op, name, data, want); err != nil {

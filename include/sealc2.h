@@ -85,7 +85,7 @@ typedef struct sealc2_error {
     sealc2_span got;   /* out: what was found */
 } sealc2_error;
 
-/* Limits of an engine, fixed for its life. A size that ends before device_bytes is accepted. */
+/* Limits of an engine, fixed for its life. A size that ends before device_bytes, or behind it or a later field, is accepted. */
 typedef struct sealc2_config {
     size_t size;         /* sizeof(sealc2_config) */
     uint64_t threads;    /* CPU threads; 0: RAYON_NUM_THREADS, then the affinity mask and cgroup limit */
@@ -95,6 +95,10 @@ typedef struct sealc2_config {
                             "auto" */
     uint64_t device_bytes; /* memory of each GPU; 0: what is free at the start, less some headroom */
     uint64_t queue_bytes;  /* part of the host memory for the requests of submitted jobs; 0: a 32nd, at most 512 MiB */
+    const char *policy;    /* interlock rule, for comparing them: "reservation", "single", "two-lock", "split"; NULL or empty:
+                              "reservation", which is meant for work */
+    uint32_t device_workers;    /* batches of partitions under way at once on a device (gw); 0: what the rule and the plan say */
+    uint32_t partition_workers; /* host stages at once (pw); 0: two */
 } sealc2_config;
 
 /* Whether development parameters, keys that are not in the public manifest, are accepted. */

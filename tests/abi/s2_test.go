@@ -140,7 +140,7 @@ func TestS2(t *testing.T) {
 			circuits []string
 		}{
 			{"open", small}, {"prove", small}, {"prove", full}, {"prove", large}, {"mismatch", full}, {"references", small},
-			{"split", full}, {"split", large}, {"threads", slices.Concat(small, full)}, {"fork", small}, {"raw", full}, {"lent", small},
+			{"split", full}, {"split", large}, {"threads", slices.Concat(small, full)}, {"fork", small}, {"raw", full}, {"lent", small}, {"policies", small},
 		} {
 			t.Run(build.name+"/"+c.name, func(t *testing.T) {
 				args := append([]string{library, shim(t, "s2"), shim(t, "s2cuzk"), c.name}, c.circuits...)

@@ -296,14 +296,29 @@ class Engine:
     threads and host_bytes of 0 leave the choice to the machine (RAYON_NUM_THREADS, affinity, cgroup). device is "cpu",
     "cuda", "cuda:1", "cuda:0,2", "cuda:all" or "auto"; None: SEALC2_DEVICE says, else it is "auto". device_bytes is the memory of
     each GPU; 0: what is free. queue_bytes is the part of the host memory for requests of submitted jobs; 0: a 32nd, at most 512 MiB.
+
+    policy is the interlock rule, for comparing them: "reservation", "single", "two-lock" or "split"; None: "reservation", which is meant
+    for work. device_workers is how many batches of partitions a device has under way at once (gw); 0: what the rule and the plan say.
+    partition_workers is how many host stages run at once (pw); 0: two.
     """
 
     def __init__(
-        self, *, threads: int = 0, host_bytes: int = 0, device: Optional[str] = None, device_bytes: int = 0, queue_bytes: int = 0
+        self,
+        *,
+        threads: int = 0,
+        host_bytes: int = 0,
+        device: Optional[str] = None,
+        device_bytes: int = 0,
+        queue_bytes: int = 0,
+        policy: Optional[str] = None,
+        device_workers: int = 0,
+        partition_workers: int = 0,
     ) -> None:
         self._handle = 0
         if device is not None and (not isinstance(device, str) or "\0" in device):
             raise caller("Engine", "device", 'text as "cpu" or "cuda"', repr(device))
+        if policy is not None and (not isinstance(policy, str) or "\0" in policy):
+            raise caller("Engine", "policy", 'text as "reservation" or "single"', repr(policy))
         config = _native.Config(
             ctypes.sizeof(_native.Config),
             number("Engine", "threads", threads, 0, (1 << 64) - 1),
@@ -311,6 +326,9 @@ class Engine:
             None if device is None else device.encode(),
             number("Engine", "device_bytes", device_bytes, 0, (1 << 64) - 1),
             number("Engine", "queue_bytes", queue_bytes, 0, (1 << 64) - 1),
+            None if policy is None else policy.encode("utf-8", "surrogatepass"),
+            number("Engine", "device_workers", device_workers, 0, (1 << 32) - 1),
+            number("Engine", "partition_workers", partition_workers, 0, (1 << 32) - 1),
         )
         handle = ctypes.c_uint64(0)
         call("sealc2_open", ctypes.byref(config), ctypes.byref(handle))

@@ -36,6 +36,9 @@ class Config(ctypes.Structure):
         ("device", ctypes.c_char_p),
         ("device_bytes", ctypes.c_uint64),
         ("queue_bytes", ctypes.c_uint64),
+        ("policy", ctypes.c_char_p),
+        ("device_workers", ctypes.c_uint32),
+        ("partition_workers", ctypes.c_uint32),
     ]
 
 

@@ -50,6 +50,24 @@ class Proofs(unittest.TestCase):
                 self.assertEqual([s.name for s in made.stages][:5], ["check", "inputs", "expand", "evaluate", "quotient"])
                 self.assertEqual([p.stage for p in seen], [s.name for s in made.stages])
 
+    def test_policies(self) -> None:
+        circuit = Circuit()
+        for policy in (None, "", "reservation", "single", "two-lock", "split"):
+            with self.subTest(policy), sealc2.Engine(device="cpu", policy=policy, device_workers=1, partition_workers=3) as engine:
+                made = engine.prove_assignments(circuit.params, [circuit.assignment()] * 2, allow_dev_params=True)
+                self.assertEqual(len(made.parts), 2)
+        for wrong, text in (
+            ({"policy": "one-lock"}, 'want reservation, single, two-lock, split, got "one-lock"'),
+            ({"policy": 7}, "policy"),
+            ({"policy": "a\0b"}, "policy"),
+            ({"device_workers": 65537}, "config.device_workers: want at most 65536, got 65537"),
+            ({"partition_workers": -1}, "partition_workers"),
+        ):
+            with self.assertRaises(Error) as caught:
+                sealc2.Engine(**wrong)  # type: ignore[arg-type]
+            self.assertEqual(caught.exception.kind, Status.CALLER)
+            self.assertIn(text, caught.exception.message)
+
     def test_kinds_of_memory(self) -> None:
         circuit = Circuit()
         with mmap.mmap(-1, mmap.PAGESIZE) as page:

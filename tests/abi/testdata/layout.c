@@ -49,12 +49,15 @@ AT(sealc2_error, op, 32);
 AT(sealc2_error, where, 40);
 AT(sealc2_error, want, 48);
 AT(sealc2_error, got, 56);
-SIZE(sealc2_config, 48);
+SIZE(sealc2_config, 64);
 AT(sealc2_config, threads, 8);
 AT(sealc2_config, host_bytes, 16);
 AT(sealc2_config, device, 24);
 AT(sealc2_config, device_bytes, 32); /* the first version ended here */
-AT(sealc2_config, queue_bytes, 40);
+AT(sealc2_config, queue_bytes, 40); /* here the next one */
+AT(sealc2_config, policy, 48);
+AT(sealc2_config, device_workers, 56);
+AT(sealc2_config, partition_workers, 60);
 SIZE(sealc2_class, 4);
 SIZE(sealc2_submit_options, 40);
 AT(sealc2_submit_options, id, 8);

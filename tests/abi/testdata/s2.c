@@ -23,7 +23,7 @@
 #define FUNCTIONS(F)                                                                                            \
     F(sealc2_s2_srs_open) F(sealc2_s2_srs_evict) F(sealc2_s2_srs_drop) F(sealc2_s2_srs_clone) F(sealc2_s2_prove) \
     F(sealc2_s2_start) F(sealc2_s2_finish) F(sealc2_s2_abandon) F(sealc2_s2_exclusion)                          \
-    F(sealc2_s2_exclusion_release) F(sealc2_shutdown)
+    F(sealc2_s2_exclusion_release) F(sealc2_shutdown) F(sealc2_open) F(sealc2_prove_assignments) F(sealc2_close)
 
 static struct {
 #define F(name) __typeof__(&name) name;
@@ -214,6 +214,28 @@ static void prove_case(const char *path, const char *params) {
     }
     expect("no circuits, nothing else", lib.sealc2_s2_prove(NULL, 0, NULL, NULL, NULL, NULL, 7, NULL), 0, NULL);
     lib.sealc2_s2_srs_drop(&srs);
+    free_circuit(&c);
+}
+
+/* An engine of sealc2.h proves under every policy, with its workers and with others. */
+static void policies_case(const char *path, const char *params) {
+    circuit c = load_circuit(path);
+    batch b = batch_of(&c, 3);
+    static const char *const policies[] = {NULL, "", "reservation", "single", "two-lock", "split"};
+    for (size_t i = 0; i < 2 * sizeof policies / sizeof policies[0]; i++) {
+        char text[1024] = "";
+        sealc2_error err = {.size = sizeof err, .text = text, .text_cap = sizeof text};
+        sealc2_config config = {.size = sizeof config, .device = "cpu", .policy = policies[i / 2], .device_workers = i % 2, .partition_workers = 3 * (i % 2)};
+        sealc2_engine engine = 0;
+        uint8_t proofs[3 * SEALC2_PROOF_BYTES];
+        size_t len = 0;
+        check(lib.sealc2_open(&config, &engine, &err) == SEALC2_OK, "open under %s: %s", config.policy, text);
+        sealc2_assignments_request request = {.size = sizeof request, .params = params, .circuits = b.provers, .count = b.n, .dev_params = SEALC2_DEV_PARAMS_ALLOW};
+        sealc2_status status = lib.sealc2_prove_assignments(engine, &request, proofs, sizeof proofs, &len, &err);
+        check(status == SEALC2_OK && len == sizeof proofs, "under %s: status %d, %zu bytes: %s", config.policy, status, len, text);
+        check(lib.sealc2_close(engine, &err) == SEALC2_OK, "close: %s", text);
+    }
+    free_batch(&b);
     free_circuit(&c);
 }
 
@@ -764,6 +786,8 @@ int main(int argc, char **argv) {
         prove_case(argv[5], argv[6]);
     else if (strcmp(name, "mismatch") == 0)
         mismatch_case(argv[5], argv[6]);
+    else if (strcmp(name, "policies") == 0)
+        policies_case(argv[5], argv[6]);
     else if (strcmp(name, "open") == 0)
         open_case(argv[6]);
     else if (strcmp(name, "references") == 0)

@@ -102,6 +102,9 @@ pub struct Config {
     pub device: *const c_char,
     pub device_bytes: u64,
     pub queue_bytes: u64,
+    pub policy: *const c_char,
+    pub device_workers: u32,
+    pub partition_workers: u32,
 }
 
 #[repr(C)]
@@ -300,7 +303,7 @@ pub struct Stage {
 
 const _: () = {
     assert!(mem::size_of::<Error>() == 64);
-    assert!(mem::size_of::<Config>() == 48);
+    assert!(mem::size_of::<Config>() == 64);
     assert!(mem::size_of::<SubmitOptions>() == 40);
     assert!(mem::size_of::<JobInfo>() == 208);
     assert!(mem::size_of::<Needs>() == 72);

@@ -31,7 +31,9 @@ macro_rules! constants {
 fn is_the_headers() {
     let mut facts = facts! {
         Error = sealc2_error { size, text, text_cap, text_len, op, want, got }
-        Config = sealc2_config { size, threads, host_bytes, device, device_bytes, queue_bytes }
+        Config = sealc2_config {
+            size, threads, host_bytes, device, device_bytes, queue_bytes, policy, device_workers, partition_workers
+        }
         SubmitOptions = sealc2_submit_options { size, id, priority, replace, deadline_ms, room_ms }
         JobInfo = sealc2_job_info {
             size, id, state, priority, partitions, delivered, partition, status, stage, done, queued_ns, running_ns

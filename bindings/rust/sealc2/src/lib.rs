@@ -231,6 +231,12 @@ pub struct Config {
     pub device_bytes: u64,
     /// Part of the host memory for the requests of submitted jobs, in bytes; 0: a 32nd, at most 512 MiB.
     pub queue_bytes: u64,
+    /// Interlock rule, for comparing them: "reservation", "single", "two-lock" or "split"; `None`: "reservation", which is meant for work.
+    pub policy: Option<String>,
+    /// Batches of partitions under way at once on a device (gw); 0: what the rule and the plan say.
+    pub device_workers: u32,
+    /// Host stages at once (pw); 0: two.
+    pub partition_workers: u32,
 }
 
 /// Where parameter files are, and which keys are accepted.
@@ -428,14 +434,20 @@ impl Engine {
 
     pub fn with(config: &Config) -> Result<Engine> {
         let library = library()?;
-        let device = config.device.as_deref().map(CString::new).transpose();
-        let device = device.map_err(|_| Error::caller("device: a NUL in the name"))?;
+        let name = |field: &str, text: &Option<String>| {
+            let text = text.as_deref().map(CString::new).transpose();
+            text.map_err(|_| Error::caller(format!("{field}: a NUL in the name")))
+        };
+        let (device, policy) = (name("device", &config.device)?, name("policy", &config.policy)?);
         let raw = sys::Config {
             threads: config.threads,
             host_bytes: config.host_bytes,
             device: device.as_ref().map_or(null(), |d| d.as_ptr()),
             device_bytes: config.device_bytes,
             queue_bytes: config.queue_bytes,
+            policy: policy.as_ref().map_or(null(), |p| p.as_ptr()),
+            device_workers: config.device_workers,
+            partition_workers: config.partition_workers,
             ..sys::Config::default()
         };
         let mut handle = 0;

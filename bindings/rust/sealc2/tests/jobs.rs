@@ -84,6 +84,19 @@ fn a_submitted_job_fails_and_is_refused_by_value() {
 }
 
 #[test]
+fn a_policy_is_one_of_four() {
+    let e = |config: Config| Engine::with(&config).err().unwrap();
+    let unknown = e(Config { policy: Some("one-lock".into()), ..Config::default() });
+    assert_eq!(unknown.kind, Kind::Caller);
+    assert!(unknown.text.contains("want reservation, single, two-lock, split, got \"one-lock\""), "{unknown}");
+    assert!(e(Config { policy: Some("a\0b".into()), ..Config::default() }).text.contains("policy: a NUL"));
+    let many = e(Config { device_workers: 65537, ..Config::default() });
+    assert!(many.kind == Kind::Caller && many.text.contains("config.device_workers: want at most 65536, got 65537"), "{many}");
+    let many = e(Config { partition_workers: u32::MAX, ..Config::default() });
+    assert!(many.text.contains("config.partition_workers"), "{many}");
+}
+
+#[test]
 fn requirements_have_both_numbers() {
     let engine = cpu();
     let needs = engine.requirements("2KiB", Some("cpu")).unwrap();
@@ -199,6 +212,13 @@ fn assignments_give_the_references_proofs() {
     assert!(stages > 10);
 
     let allowed = || AssignmentOptions { development: Some(true), ..Default::default() };
+    for policy in [None, Some("reservation"), Some("single"), Some("two-lock"), Some("split")] {
+        let policy = policy.map(String::from);
+        let config =
+            Config { device: Some("cpu".into()), policy: policy.clone(), device_workers: 1, partition_workers: 3, ..Config::default() };
+        let proof = Engine::with(&config).unwrap().prove_assignments(&path, &[one, one], allowed()).unwrap();
+        assert_eq!(proof.partitions().len(), 2, "{policy:?}");
+    }
     let kind = |a: &Assignment<'_>, o| engine.prove_assignments(&path, &[*a], o).err().map(|e| e.kind);
     assert_eq!(engine.prove_assignments(&path, &[], allowed()).unwrap().bytes(), b"");
     assert_eq!(kind(&one, AssignmentOptions { development: Some(false), ..Default::default() }), Some(Kind::Params));

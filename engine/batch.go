@@ -30,6 +30,7 @@ type batch struct {
 	closing sync.Mutex
 	reading sync.Mutex // of lacking, and of what parts say of their rows
 	lacking error      // what a stage lacked memory with: all partitions begin once more
+	lost    error      // what a stage of the whole batch lost the device with: likewise
 }
 
 // part is one partition of a batch.
@@ -215,11 +216,16 @@ const shrinkLimit = 3
 // them, since a backend proves those of a batch together: the stages that are left do nothing. k is the stage's partition.
 func (b *batch) smaller(k int, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := b.lacks(); err != nil {
-			return b.leave(k, err)
+		if over, err := b.over(k); over {
+			return err
 		}
 		err := run(ctx)
-		if status.KindOf(err) != status.NoMemory || ctx.Err() != nil {
+		switch kind := status.KindOf(err); {
+		case ctx.Err() != nil:
+			return err
+		case kind == status.NoDevice:
+			return b.afterLoss(k, err)
+		case kind != status.NoMemory:
 			return err
 		}
 		device, ok := b.device.backend.(groth16.Shrinker)
@@ -238,10 +244,18 @@ func (b *batch) smaller(k int, run func(context.Context) error) func(context.Con
 	}
 }
 
-func (b *batch) lacks() error {
+// over says whether a partition's stage has nothing to do any more, and what it ends with.
+func (b *batch) over(k int) (bool, error) {
 	b.reading.Lock()
-	defer b.reading.Unlock()
-	return b.lacking
+	lacking, lost := b.lacking, b.lost
+	b.reading.Unlock()
+	switch {
+	case lacking != nil:
+		return true, b.leave(k, lacking)
+	case lost != nil:
+		return true, b.afterLoss(k, lost)
+	}
+	return false, nil
 }
 
 // leave is what a stage of a batch that lacks memory ends with; those of the whole batch leave it to its partitions'.
@@ -257,8 +271,8 @@ func (b *batch) leave(k int, err error) error {
 
 // assemble puts a proof together; behind the last one the backend's memory is let go of.
 func (b *batch) assemble(k int) error {
-	if err := b.lacks(); err != nil {
-		return b.leave(k, err)
+	if over, err := b.over(k); over {
+		return err
 	}
 	sums, err := b.backend.Sums(k)
 	if err != nil {
@@ -296,6 +310,23 @@ func (b *batch) verify(k int) error {
 	}
 	b.finish(b.first+k, &b.parts[k].proof)
 	return nil
+}
+
+// afterLoss lets a partition begin once more, on another device where there is one, after an error of the device: the hardware's, or a context that is
+// made anew. A stage of the whole batch leaves that to its partitions'.
+func (b *batch) afterLoss(k int, err error) error {
+	if k == host.WholeBatch {
+		b.reading.Lock()
+		defer b.reading.Unlock()
+		b.lost = err
+		return nil
+	}
+	index := b.first + k
+	if b.attempt(index) >= b.work.attempts || !b.mayRedo(k) {
+		return err
+	}
+	b.log("warn", "partition %d: %s: %v; trying again", index, b.device.name, err)
+	return sched.ErrAgain
 }
 
 // again lets a partition begin once more, or gives up with SelfCheck after the last attempt.

@@ -190,6 +190,7 @@ func Open(config Config) (e *Engine, err error) {
 		resident: newResidency(),
 		jobs:     newJobs(queueBytes),
 	}
+	e.budget.SetAside(uint8(ClassWinning), urgentHost(ceiling.HostBytes))
 	e.tally.opened = time.Now()
 	e.sched = sched.NewWith(sched.Config{
 		Budget: e.budget, Clock: sched.SystemClock{}, TimelineLength: timelineLength,
@@ -203,6 +204,15 @@ func Open(config Config) (e *Engine, err error) {
 		e.log(d.level, "device %s (%s): %s; %s", d.name, d.why, limits, host.CPU())
 	}
 	return e, nil
+}
+
+// urgentHost is what is kept of the host memory for the highest class, so that it need not wait until a job that was admitted before is over: a
+// sixteenth of 4 GiB or more, at most 1 GiB.
+func urgentHost(bytes int64) int64 {
+	if bytes < 4<<30 {
+		return 0
+	}
+	return min(bytes/16, 1<<30)
 }
 
 // DefaultQueue lets the engine choose QueueBytes.

@@ -54,7 +54,8 @@ type SubmitOptions struct {
 	Deadline time.Time
 	// Room is how long Submit waits for room in the queue; 0: until its ctx ends.
 	Room time.Duration
-	// QueueLimit refuses a new job (kind Timeout, at once) where so many are queued already; 0: any number. One that joins adds none.
+	// QueueLimit refuses a new job (kind Timeout, at once) where so many of its class and higher ones are queued already; 0: any number. One that
+	// joins adds none.
 	QueueLimit int
 	// JudgeLater lets the job fail by what would else be told beforehand: to whoever submits, nothing is wrong then with any C1 output.
 	JudgeLater bool
@@ -131,8 +132,15 @@ type jobs struct {
 	totals JobCounts // of those that ended
 }
 
+// urgentQueueFrom is from what size on an eighth of the queue is kept for the highest class.
+const urgentQueueFrom = 64 << 20
+
 func newJobs(queueBytes int64) *jobs {
-	return &jobs{queue: host.NewBudget(host.Needs{HostBytes: queueBytes}), byID: map[JobID]*Job{}}
+	s := &jobs{queue: host.NewBudget(host.Needs{HostBytes: queueBytes}), byID: map[JobID]*Job{}}
+	if queueBytes >= urgentQueueFrom {
+		s.queue.SetAside(uint8(ClassWinning), queueBytes/8)
+	}
+	return s
 }
 
 // Submit queues a sector to be proved, and returns when its request is copied: nothing of it is borrowed any longer, but for its
@@ -160,7 +168,7 @@ func (e *Engine) Submit(ctx context.Context, request *ProveRequest, options Subm
 	digest := contentOf(request)
 	known, err := e.jobs.known(op, digest, options)
 	if known == nil && err == nil && !options.JudgeLater {
-		err = e.judge(op, request)
+		err = e.judge(op, request, options.Class)
 	}
 	if err != nil {
 		return nil, err
@@ -185,7 +193,7 @@ func (j *Job) copyOf(request *ProveRequest) *ProveRequest {
 }
 
 // judge refuses what Prove would refuse later.
-func (e *Engine) judge(op string, request *ProveRequest) error {
+func (e *Engine) judge(op string, request *ProveRequest, class Class) error {
 	sector, err := c1.Parse(request.C1, c1.Options{Statement: request.Statement, IDs: (*c1.IDs)(request.IDs), StatementOnly: true})
 	if err != nil {
 		return err
@@ -197,7 +205,7 @@ func (e *Engine) judge(op string, request *ProveRequest) error {
 	if err := checkScalars(op, st.PartitionCount(), request.R, request.S); err != nil {
 		return err
 	}
-	_, err = e.requirements(op, st.Shape, st.PartitionCount(), parseBytes(len(request.C1)), e.devices)
+	_, err = e.requirements(op, st.Shape, st.PartitionCount(), parseBytes(len(request.C1)), e.devices, class)
 	return err
 }
 
@@ -211,7 +219,7 @@ func (e *Engine) submit(ctx context.Context, op string, bytes int64, digest [sha
 	if q := e.jobs.queue.Usage().Ceiling.HostBytes; q == 0 {
 		return nil, status.New(status.Caller, op, "engine", "one with a queue for jobs (QueueBytes)", "one without")
 	}
-	if err := e.jobs.queue.Fits(op, host.Needs{HostBytes: size}); err != nil {
+	if err := e.jobs.queue.FitsFor(op, sched.PriorityOf(options.Class, options.Deadline, time.Time{}, 0), host.Needs{HostBytes: size}); err != nil {
 		return nil, status.Wrap(status.NoMemory, op, "queue", err)
 	}
 	waiting, cancel := context.WithCancel(ctx)
@@ -236,8 +244,8 @@ func (e *Engine) submit(ctx context.Context, op string, bytes int64, digest [sha
 	start := func() (run func(context.Context) (*ProveResult, error), err error) {
 		defer status.Recover(op, &err)
 		defer context.AfterFunc(j.ctx, cancel)() // also a Cancel of the job ends the wait
-		queued, err := e.jobs.queue.Reserve(waiting, host.Needs{HostBytes: size})
-		if err != nil {
+		queued := e.jobs.queue.Open(j.priority)
+		if err := queued.Grow(waiting, host.Needs{HostBytes: size}); err != nil {
 			return nil, noRoom(op, e.jobs.roomFor(size), waiting, err)
 		}
 		e.jobs.mu.Lock()
@@ -439,7 +447,9 @@ func (s *jobs) add(op string, digest [sha256.Size]byte, options SubmitOptions) (
 		return j, j != nil, err
 	}
 	if options.QueueLimit > 0 {
-		if queued, _ := s.waiting(); len(queued) >= options.QueueLimit {
+		queued, _ := s.waiting()
+		queued = slices.DeleteFunc(queued, func(j *Job) bool { return j.class < options.Class })
+		if len(queued) >= options.QueueLimit {
 			return nil, false, status.New(status.Timeout, op, "queue", fmt.Sprintf("at most %d jobs that wait", options.QueueLimit), "one more")
 		}
 	}

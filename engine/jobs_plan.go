@@ -56,7 +56,7 @@ func (e *Engine) Requirements(shapeName, device string) (r *Requirements, err er
 	if err != nil {
 		return nil, err
 	}
-	return e.requirements(op, shape, shape.Partitions, 0, devices)
+	return e.requirements(op, shape, shape.Partitions, 0, devices, ClassPoRep)
 }
 
 // named are the engine's devices of a name; all of them for none.
@@ -72,8 +72,8 @@ func (e *Engine) named(op, name string) ([]*device, error) {
 	return nil, status.New(status.Caller, op, "device", "one of "+e.Device(), fmt.Sprintf("%q", name))
 }
 
-// requirements asks the devices for their plans, and the budget whether what they take can ever fit beside the bytes of a C1.
-func (e *Engine) requirements(op string, shape *porep.Shape, partitions int, beside int64, devices []*device) (*Requirements, error) {
+// requirements asks the devices for their plans, and the budget whether what they take can ever fit beside the bytes of a C1 for a job of a class.
+func (e *Engine) requirements(op string, shape *porep.Shape, partitions int, beside int64, devices []*device, class Class) (*Requirements, error) {
 	program := porep.Program(shape)
 	p := &proof{Engine: e, op: op, work: &work{name: shape.OracleName, values: &programValues{program: program, memory: e.circuit(program)}, partitions: partitions}}
 	if !e.budget.Offer(e.circuit(program)) { // recorded for this answer
@@ -98,11 +98,11 @@ func (e *Engine) requirements(op string, shape *porep.Shape, partitions int, bes
 		r.Devices = append(r.Devices, part)
 	}
 	r.HostBytes, r.DeviceBytes, r.Threads = needs.HostBytes, needs.DeviceBytes, needs.Threads
-	return r, e.budget.Fits(op, needs.Plus(host.Needs{HostBytes: beside}))
+	return r, e.budget.FitsFor(op, host.Priority{Class: uint8(class)}, needs.Plus(host.Needs{HostBytes: beside}))
 }
 
 // Preload loads what proofs of a sector size need before the first of them: circuit, key, and on devices that keep them (see
-// groth16.Resident) the points, but for one that takes turns with other programs (Config.GPULock). Errors: as Prove's for parameters and devices; Cancelled.
+// groth16.Resident) the points, in the part that is kept for urgent proofs too where all stay there, but for one that takes turns with other programs (Config.GPULock). Errors: as Prove's for parameters and devices; Cancelled.
 func (e *Engine) Preload(ctx context.Context, source ParamSource, shapeName string) (err error) {
 	const op = "engine.Preload"
 	defer status.Recover(op, &err)
@@ -129,12 +129,18 @@ func (e *Engine) Preload(ctx context.Context, source ParamSource, shapeName stri
 	}
 	// What comes up counts as a proof's would.
 	shared := []host.Shared{e.circuit(program)}
-	for _, d := range e.devices {
+	var devices []*device
+	for _, d := range withUrgent(e.devices) {
 		e.regain(d)
 		plan, err := d.backend.Plan(program, shape.Partitions)
-		if err != nil {
-			return err
+		if slices.Contains(e.devices, d) {
+			if err != nil {
+				return err
+			}
+		} else if err != nil || plan.Streams { // a part for urgent proofs where these would not go
+			continue
 		}
+		devices = append(devices, d)
 		shared = append(shared, d.shared(&plan, set.file)...)
 	}
 	held := e.budget.Open(host.Priority{})
@@ -142,7 +148,7 @@ func (e *Engine) Preload(ctx context.Context, source ParamSource, shapeName stri
 	if err := held.Grow(ctx, host.Needs{}, shared...); err != nil {
 		return err
 	}
-	return eachResident(e.devices, func(r groth16.Resident) error { return r.Preload(ctx, program, shape.Partitions, set.file) })
+	return eachResident(devices, func(r groth16.Resident) error { return r.Preload(ctx, program, shape.Partitions, set.file) })
 }
 
 // Evict gives back what is kept of a sector size's parameters, here and on devices, and is not in use: the next proof loads it

@@ -627,3 +627,42 @@ func (s *sized) Plan(p *circuit.Program, partitions int) (groth16.Plan, error) {
 	}
 	return plan, err
 }
+
+// Goal: a job of a high class goes first where jobs wait for room in the queue, though it came last, and its class alone counts against a limit on those that wait.
+func TestSubmit_QueueInOrder(t *testing.T) {
+	c := loadTiny(t, "tiny-16")
+	e := open(t, Config{HostBytes: 256 << 20, QueueBytes: 100_000}, nil)
+	letGo := stayingJob(t, e)
+	jobs := make(chan *Job, 4)
+	for i, id := range []JobID{"a", "b", "c", "winning"} {
+		options := SubmitOptions{ID: id}
+		if id == "winning" {
+			options.Class, options.QueueLimit = ClassWinning, 1
+		}
+		go func() {
+			j, err := submitTiny(context.Background(), e, c.request(1), 60_000, options)
+			if err != nil {
+				t.Error(err)
+			}
+			jobs <- j
+		}()
+		until(t, "it waits", func() bool { return e.jobs.queue.Usage().Waiting == i+1 })
+	}
+	letGo()
+	began := map[JobID]time.Time{}
+	for range 4 {
+		j := <-jobs
+		if j == nil {
+			t.Fatal("refused")
+		}
+		if _, err := waited(t, j); err != nil {
+			t.Error(err)
+		}
+		began[j.ID()] = j.Progress().Began
+	}
+	for id, at := range began {
+		if at.Before(began["winning"]) {
+			t.Errorf("%s began first", id)
+		}
+	}
+}

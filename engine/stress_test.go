@@ -330,9 +330,10 @@ func TestClose_GPU(t *testing.T) {
 	}
 }
 
-// lacking is a device that lacks memory once, in one stage of its first batch, and has smaller plans.
+// lacking is a device that fails once, in one stage of its next batch; where that is for lack of memory, it has smaller plans.
 type lacking struct {
 	*summed
+	kind   status.Kind
 	stage  int  // of the backend's; -1 afterwards
 	failed bool // there is such a stage
 }
@@ -353,29 +354,48 @@ func (b lackingBatch) Stages() []host.Stage {
 	all, at := b.Batch.Stages(), b.by.stage
 	if b.by.stage = -1; at >= 0 && at < len(all) {
 		b.by.failed = true
-		all[at].Run = func(context.Context) error { return status.New(status.NoMemory, "test", all[at].Name, "some", "none") }
+		all[at].Run = func(context.Context) error { return status.New(b.by.kind, "test", all[at].Name, "some", "none") }
 	}
 	return all
 }
 
-// Goal: whatever stage of a batch lacks memory that other programs have taken, its partitions are proved one by one, all of them. Method: each stage of a
-// batch of two in turn.
-func TestProveProgram_BatchLacksMemory(t *testing.T) {
+// Goal: whatever stage of a batch lacks memory that other programs have taken, or finds the device lost, its partitions are proved one by one, all of
+// them. Method: each stage of a batch of two in turn.
+func TestProveProgram_BatchFails(t *testing.T) {
 	c := loadTiny(t, "tiny-16")
 	from, _ := idleGPUs(t, 8<<30)
 	e := open(t, Config{Device: "cuda", gpus: from, DeviceBytes: 18 << 20}, nil)
 	giveSums(t, e, c)
 	l := &lacking{summed: e.devices[0].backend.(*summed)}
 	e.devices[0].backend = l
-	for stage := 0; ; stage++ {
-		l.stage = stage
-		l.failed = false
-		result, err := e.ProveProgram(t.Context(), c.request(3))
-		if err != nil || !bytes.Equal(result.Proof, bytes.Repeat(c.proof, 3)) {
-			t.Fatalf("stage %d: %v", stage, err)
+	for _, l.kind = range []status.Kind{status.NoMemory, status.NoDevice} {
+		for stage := 0; ; stage++ {
+			l.stage = stage
+			l.failed = false
+			result, err := e.ProveProgram(t.Context(), c.request(3))
+			if err != nil || !bytes.Equal(result.Proof, bytes.Repeat(c.proof, 3)) {
+				t.Fatalf("%v, stage %d: %v", l.kind, stage, err)
+			}
+			if !l.failed { // there is no such stage
+				break
+			}
 		}
-		if !l.failed { // there is no such stage
-			break
-		}
+	}
+}
+
+// Goal: a device that stays lost ends the job with its error after one more attempt, whichever stage finds it.
+func TestProveProgram_StaysLost(t *testing.T) {
+	c := loadTiny(t, "tiny-16")
+	begun := 0
+	e := open(t, Config{Device: "cpu"}, func(b groth16.Backend) groth16.Backend {
+		return &faulty{Backend: b, begin: func() error { begun++; return nil }, stage: func(_ context.Context, name string) error {
+			if name == "msm_a" {
+				return status.New(status.NoDevice, "test", name, "a device", "none")
+			}
+			return nil
+		}}
+	})
+	if _, err := e.ProveProgram(t.Context(), c.request(1)); status.KindOf(err) != status.NoDevice || !strings.Contains(err.Error(), "msm_a") || begun != 2 {
+		t.Errorf("%v, begun %d times", err, begun)
 	}
 }

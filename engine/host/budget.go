@@ -26,6 +26,29 @@ type Budget struct {
 	shared  map[any]*holding
 	holders int // reservations that hold something
 	freeing int // idle holdings that are on their way out
+	aside   aside
+}
+
+// aside is host memory that only reservations from a class on may take.
+type aside struct {
+	class uint8
+	bytes int64
+}
+
+// SetAside keeps host memory for reservations of class and above. Before the first reservation.
+func (b *Budget) SetAside(class uint8, bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.aside = aside{class, bytes}
+}
+
+// limit is what may be used where a reservation of p is granted; the caller holds mu.
+func (b *Budget) limit(p Priority) Needs {
+	c := b.ceiling
+	if p.Class < b.aside.class {
+		c.HostBytes -= b.aside.bytes
+	}
+	return c
 }
 
 // ErrGiveBack is what Grow fails with where reservations that wait for each other would wait for ever: this one, the last
@@ -87,7 +110,10 @@ func NewBudget(ceiling Needs) *Budget {
 
 // Fits fails with NoMemory, naming both numbers, where needs can never be granted, and with Internal
 // for a negative part.
-func (b *Budget) Fits(op string, needs Needs) error {
+func (b *Budget) Fits(op string, needs Needs) error { return b.FitsFor(op, Priority{}, needs) }
+
+// FitsFor is Fits for a reservation of p.
+func (b *Budget) FitsFor(op string, p Priority, needs Needs) error {
 	if needs.HostBytes < 0 || needs.DeviceBytes < 0 || needs.Threads < 0 {
 		return status.New(status.Internal, op, "budget", "needs of 0 or more", fmt.Sprintf("%+v", needs))
 	}
@@ -95,7 +121,7 @@ func (b *Budget) Fits(op string, needs Needs) error {
 		return status.New(status.NoMemory, op, what, "at most "+have+" (the budget)", want)
 	}
 	b.mu.Lock()
-	c := b.ceiling
+	c := b.limit(p)
 	b.mu.Unlock()
 	switch {
 	case needs.HostBytes > c.HostBytes:
@@ -179,7 +205,7 @@ func (b *Budget) lower(by Needs) {
 
 // tooMuch says whether a request never fits, and lets it give back; the caller holds mu.
 func (b *Budget) tooMuch(w *waiter) bool {
-	if b.whole(b.whole(w.from.needs.Plus(w.needs), w.from.shared), w.shared).within(b.ceiling) {
+	if b.whole(b.whole(w.from.needs.Plus(w.needs), w.from.shared), w.shared).within(b.limit(w.from.priority)) {
 		return false
 	}
 	w.giveBack = true
@@ -234,7 +260,7 @@ func (r *Reservation) Grow(ctx context.Context, more Needs, shared ...Shared) er
 	if r.over {
 		return status.New(status.Internal, op, "reservation", "one that is held", "one that was released")
 	}
-	if err := r.budget.Fits(op, r.whole(more, shared)); err != nil {
+	if err := r.budget.FitsFor(op, r.priority, r.whole(more, shared)); err != nil {
 		if r.outdated() {
 			return status.Wrap(status.NoMemory, op, err.Error(), ErrGiveBack)
 		}
@@ -335,7 +361,7 @@ func (b *Budget) leave(w *waiter) {
 }
 
 // fits says whether a request fits as things are; the caller holds mu.
-func (b *Budget) fits(w *waiter) bool { return b.used.Plus(b.cost(w)).within(b.ceiling) }
+func (b *Budget) fits(w *waiter) bool { return b.used.Plus(b.cost(w)).within(b.limit(w.from.priority)) }
 
 // something says whether a request takes anything.
 func (w *waiter) something() bool { return w.needs != (Needs{}) || len(w.shared) > 0 }
@@ -365,7 +391,7 @@ func (b *Budget) unlock() {
 // freeIdle sets out to free what is kept, nobody has, and takes what a request lacks; and says whether anything is on its way out. It counts until
 // it has been freed. The caller holds mu.
 func (b *Budget) freeIdle(w *waiter) bool {
-	over := b.used.Plus(b.cost(w)).minus(b.ceiling)
+	over := b.used.Plus(b.cost(w)).minus(b.limit(w.from.priority))
 	for key, h := range b.shared {
 		helps := over.HostBytes > 0 && h.needs.HostBytes > 0 || over.DeviceBytes > 0 && h.needs.DeviceBytes > 0
 		if h.holders > 0 || !helps || slices.ContainsFunc(w.shared, func(s Shared) bool { return s.Key == key }) {

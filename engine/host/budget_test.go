@@ -464,3 +464,70 @@ func TestBudget_Offer(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 }
+
+// TestBudget_GrantedWhileGivingUp: a request that is granted while its context has ended leaves nothing behind.
+func TestBudget_GrantedWhileGivingUp(t *testing.T) {
+	b := NewBudget(Needs{HostBytes: 1})
+	first, err := b.Reserve(context.Background(), Needs{HostBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() {
+		_, err := b.Reserve(ctx, Needs{HostBytes: 1})
+		ended <- err
+	}()
+	for b.Usage().Waiting == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	b.mu.Lock()
+	cancel()
+	time.Sleep(20 * time.Millisecond) // it has seen the end, and waits for the mutex
+	b.unbook(first.needs, nil)
+	b.holders--
+	b.serve()
+	b.mu.Unlock()
+	if err := <-ended; err == nil {
+		t.Fatal("granted")
+	}
+	if u := b.Usage(); u.Used != (Needs{}) || u.Waiting != 0 {
+		t.Fatalf("%+v", u)
+	}
+}
+
+// TestBudget_SetAside: what is set aside is for one class and those above: others are refused what only fits there, and wait while the rest is taken.
+func TestBudget_SetAside(t *testing.T) {
+	b := NewBudget(bytesOf(10))
+	b.SetAside(3, 2)
+	high := Priority{Class: 3}
+	if err := b.Fits("test", bytesOf(9)); status.KindOf(err) != status.NoMemory || !strings.Contains(err.Error(), "at most 8 bytes") {
+		t.Errorf("the lowest class: %v", err)
+	}
+	if err := b.FitsFor("test", high, bytesOf(10)); err != nil {
+		t.Error(err)
+	}
+	grow := func(p Priority, bytes int64) (*Reservation, error) {
+		t.Helper()
+		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		r := b.Open(p)
+		return r, r.Grow(soon, bytesOf(bytes))
+	}
+	low, err := grow(Priority{Class: 2}, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := grow(Priority{Class: 2}, 1); status.KindOf(err) != status.Cancelled {
+		t.Errorf("beside others: %v", err)
+	}
+	if _, err := grow(Priority{Class: 2}, 9); status.KindOf(err) != status.NoMemory {
+		t.Errorf("more than there can be: %v", err)
+	}
+	urgent, err := grow(high, 2)
+	if err != nil || b.Usage().Used != bytesOf(10) {
+		t.Errorf("%v, %+v", err, b.Usage())
+	}
+	low.Release()
+	urgent.Release()
+}

@@ -30,17 +30,18 @@ func (c Class) String() string {
 	return [...]string{"porep", "snap-deals", "window-post", "winning-post"}[c]
 }
 
-// patience is after what time a job is taken to be due that has no deadline: of those without, the older goes first, and one
-// that has a deadline goes before those that came less than patience before it. So the order is a total one and nobody waits
-// for ever in his class. It is the length of a proving deadline, 60 epochs.
+// patience is after what time a job is taken to be due that has no deadline, or a later one: of those the older goes first, and one
+// that has a nearer deadline goes before those that came less than patience before it. So the order is a total one, nobody waits
+// for ever in his class, and a deadline never makes a job wait longer. It is the length of a proving deadline, 60 epochs.
 const patience = 30 * time.Minute
 
 // PriorityOf is the place of a job in the order that holds wherever jobs wait: when it came, and its number among those that came at once.
 func PriorityOf(class Class, deadline, came time.Time, serial uint64) host.Priority {
-	if deadline.IsZero() {
-		deadline = came.Add(patience)
+	due := came.Add(patience)
+	if !deadline.IsZero() && deadline.Before(due) {
+		due = deadline
 	}
-	return host.Priority{Class: uint8(class), Due: deadline, Serial: serial}
+	return host.Priority{Class: uint8(class), Due: due, Serial: serial}
 }
 
 // Clock tells the time; tests bring their own.

@@ -22,6 +22,7 @@ type lane struct {
 	heavy int              // of these, stages that keep several threads busy
 	ready [2]queue[*ready] // light stages and heavy ones
 	kept  *batch           // has the next turn
+	owed  *run             // is between two batches: meanwhile nobody of a lower class starts
 }
 
 func newLane(kind host.Lane, slots int) lane {
@@ -81,6 +82,9 @@ func (l *lane) take() *ready {
 		}
 	}
 	if place == nil || place.value.weight > 0 && l.heavy > 0 {
+		return nil
+	}
+	if l.owed != nil && l.kept == nil && place.value.batch.run.priority.Class < l.owed.priority.Class {
 		return nil
 	}
 	next := place.value

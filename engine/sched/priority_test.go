@@ -87,7 +87,7 @@ func TestRun_OrderOfQueue(t *testing.T) {
 		}
 		submit("first", PoRep, 0)
 		submit("porep", PoRep, 0)
-		submit("late porep", PoRep, time.Hour)
+		submit("patient porep", PoRep, time.Hour) // no worse off than without
 		submit("urgent porep", PoRep, time.Minute)
 		submit("younger porep", PoRep, 0)
 		submit("older porep", PoRep, 0)
@@ -96,7 +96,7 @@ func TestRun_OrderOfQueue(t *testing.T) {
 		submit("window", WindowPoSt, time.Minute)
 		submit("winning", WinningPoSt, 0)
 		all.Wait()
-		want := []string{"first", "winning", "window", "window, later", "update", "urgent porep", "older porep", "porep", "younger porep", "late porep"}
+		want := []string{"first", "winning", "window", "window, later", "update", "urgent porep", "older porep", "porep", "patient porep", "younger porep"}
 		if !slices.Equal(order, want) {
 			t.Errorf("got %q\nwant %q", order, want)
 		}
@@ -278,4 +278,69 @@ func TestTurnstile_GrantedWhileGivingUp(t *testing.T) {
 	if both == 0 {
 		t.Error("never at the same time")
 	}
+}
+
+// TestRun_ClassKeepsTheLaneBetweenBatches: a job of a higher class that has the device does not lose it to a lower one where one of its batches
+// ends and the next one begins: between the stages before the first partition and that, and between two partitions.
+func TestRun_ClassKeepsTheLaneBetweenBatches(t *testing.T) {
+	virtual(t, Config{}, 1, func(s *Scheduler, d []*fakeDevice) {
+		_, low := classed(t, d[0], "porep", PoRep, 4, 100, false)
+		post := &timed{t: t, start: time.Now(), shares: []Share{{Device: d[0], Batch: 1, Ahead: 1}}, parts: 2, steps: func(_, first, _ int) []step {
+			return []step{{"post", host.LaneDevice, 0, nil, false, 5, nil}, {"verify", host.LaneHost, 0, []int{0}, false, 2, nil}}
+		}}
+		high := post.job()
+		high.Class = WinningPoSt
+		plan := high.Plan
+		high.Plan = func() (Plan, error) {
+			p, err := plan()
+			p.First = []host.Stage{{Name: "check", Partition: host.WholeBatch, Lane: host.LaneDevice, Needs: host.Needs{Threads: 1}, Run: func(context.Context) error { time.Sleep(time.Millisecond); return nil }}}
+			return p, err
+		}
+		var both sync.WaitGroup
+		run := func(j *Job) {
+			both.Go(func() {
+				if err := s.Run(context.Background(), j); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		run(low)
+		time.Sleep(5 * time.Millisecond)
+		run(high)
+		both.Wait()
+		if want := []string{"post 101-106", "verify 106-108", "post 108-113", "verify 113-115"}; !slices.Equal(post.log, want) {
+			t.Errorf("got %q, want %q", post.log, want)
+		}
+	})
+}
+
+// TestRun_TurnsEnd: a job that has begun its last batch owes no device anything: one of a lower class runs on the device that it has left, beside its last batch on
+// the other. Method: both devices end a batch at once, and one batch is left.
+func TestRun_TurnsEnd(t *testing.T) {
+	virtual(t, Config{}, 2, func(s *Scheduler, d []*fakeDevice) {
+		high := &timed{t: t, start: time.Now(), shares: []Share{{Device: d[0], Batch: 1, Ahead: 1}, {Device: d[1], Batch: 1, Ahead: 1}}, parts: 3, steps: func(_, first, _ int) []step {
+			return []step{{"post", host.LaneDevice, 0, nil, false, 10 + 45*(first&2), nil}}
+		}}
+		job := high.job()
+		job.Class = WinningPoSt
+		low := &timed{t: t, start: time.Now(), shares: []Share{{Device: d[1], Batch: 1, Ahead: 1}}, parts: 1, steps: func(int, int, int) []step {
+			return []step{{"porep", host.LaneDevice, 0, nil, false, 10, nil}}
+		}}
+		var both sync.WaitGroup
+		for _, j := range []*Job{job, low.job()} {
+			both.Go(func() {
+				if err := s.Run(context.Background(), j); err != nil {
+					t.Error(err)
+				}
+			})
+			time.Sleep(time.Millisecond)
+		}
+		both.Wait()
+		if want := []string{"post 0-10", "post 0-10", "post 10-110"}; !slices.Equal(high.log, want) {
+			t.Errorf("got %q, want %q", high.log, want)
+		}
+		if want := []string{"porep 10-20"}; !slices.Equal(low.log, want) {
+			t.Errorf("got %q, want %q", low.log, want)
+		}
+	})
 }

@@ -90,6 +90,7 @@ type run struct {
 	batches  []*batch // under way, oldest first
 	running  int      // stages
 	stopped  bool     // nothing starts any more
+	owes     int      // partitions that are in no batch yet
 	events   []event
 	finished []bool        // partitions whose result is there
 	wake     chan struct{} // has an element where events or the end of all stages wait to be seen
@@ -151,6 +152,8 @@ func (s *Scheduler) Run(ctx context.Context, job *Job) (err error) {
 	if err := r.admit(ctx); err != nil {
 		return err
 	}
+	r.owe(r.plan.Partitions)
+	defer r.settled()
 	if len(r.plan.First) > 0 {
 		// As a batch it queues up for the device like any other.
 		first := func(ctx context.Context) error {
@@ -165,6 +168,35 @@ func (s *Scheduler) Run(ctx context.Context, job *Job) (err error) {
 	}
 	r.finished = make([]bool, r.plan.Partitions)
 	return r.all(ctx, r.fill)
+}
+
+// owe notes how many partitions are in no batch yet.
+func (r *run) owe(partitions int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.owes = partitions
+}
+
+// settled gives up what turns the job still has.
+func (r *run) settled() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.letAll()
+}
+
+// letAll gives up the job's turns on all devices, where no batch is to come any more; the caller holds the mutex.
+func (r *run) letAll() {
+	for i := range r.plan.Shares {
+		r.let(r.devices[r.plan.Shares[i].Device])
+	}
+}
+
+// let gives up the job's turn on a device, whose next batch has come; the caller holds the mutex.
+func (r *run) let(d *lanes) {
+	if d.compute.owed == r {
+		d.compute.owed = nil
+		r.startReady(&d.compute)
+	}
 }
 
 // fixed is a list of stages in the form of a batch.
@@ -425,7 +457,13 @@ func (r *run) begin(ctx context.Context, share, first, count int, make func() (B
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.batches = append(r.batches, b)
+	r.owes -= count
 	b.offer()
+	if r.owes > 0 {
+		r.let(b.lanes)
+		return nil
+	}
+	r.letAll()
 	return nil
 }
 
@@ -586,6 +624,7 @@ func (b *batch) book(i int, l *lane, e event) {
 	if again { // stages of two lanes may both ask for it
 		if e.more = b.redone[stage.Partition]; !e.more {
 			e.again = &redo{e.entry.Partition, b.share}
+			r.owes++
 		}
 		b.redone[stage.Partition] = true
 	}
@@ -607,6 +646,10 @@ func (b *batch) book(i int, l *lane, e event) {
 	}
 	b.settle()
 	b.offer()
+	// The next batch begins when the job's goroutine has seen this. Until then no lower class has the device, which would keep it for a stage, or a batch.
+	if stage.Lane == host.LaneDevice && len(b.queue[host.LaneDevice]) == 0 && r.owes > 0 && !r.stopped && (l.owed == nil || l.owed.priority.Class < r.priority.Class) {
+		l.owed = r
+	}
 	r.startReady(l)
 }
 

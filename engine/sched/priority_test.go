@@ -315,7 +315,7 @@ func TestRun_ClassKeepsTheLaneBetweenBatches(t *testing.T) {
 }
 
 // TestRun_TurnsEnd: a job that has begun its last batch owes no device anything: one of a lower class runs on the device that it has left, beside its last batch on
-// the other. Method: both devices end a batch at once, and one batch is left.
+// the other. Method: both devices end a batch at once, and one batch is left, on either.
 func TestRun_TurnsEnd(t *testing.T) {
 	virtual(t, Config{}, 2, func(s *Scheduler, d []*fakeDevice) {
 		high := &timed{t: t, start: time.Now(), shares: []Share{{Device: d[0], Batch: 1, Ahead: 1}, {Device: d[1], Batch: 1, Ahead: 1}}, parts: 3, steps: func(_, first, _ int) []step {
@@ -323,7 +323,7 @@ func TestRun_TurnsEnd(t *testing.T) {
 		}}
 		job := high.job()
 		job.Class = WinningPoSt
-		low := &timed{t: t, start: time.Now(), shares: []Share{{Device: d[1], Batch: 1, Ahead: 1}}, parts: 1, steps: func(int, int, int) []step {
+		low := &timed{t: t, start: time.Now(), shares: high.shares, parts: 2, steps: func(int, int, int) []step {
 			return []step{{"porep", host.LaneDevice, 0, nil, false, 10, nil}}
 		}}
 		var both sync.WaitGroup
@@ -339,7 +339,7 @@ func TestRun_TurnsEnd(t *testing.T) {
 		if want := []string{"post 0-10", "post 0-10", "post 10-110"}; !slices.Equal(high.log, want) {
 			t.Errorf("got %q, want %q", high.log, want)
 		}
-		if want := []string{"porep 10-20"}; !slices.Equal(low.log, want) {
+		if want := []string{"porep 10-20", "porep 110-120"}; !slices.Equal(low.log, want) {
 			t.Errorf("got %q, want %q", low.log, want)
 		}
 	})

@@ -142,7 +142,7 @@ func TestPriority_Winning(t *testing.T) {
 		for _, region := range []bool{true, false} {
 			random := rand.New(rand.NewPCG(seed, 1))
 			m, jobs := proofs(24, cards[3], 16, func() float64 { return 1 })
-			m.HostBytes++ // for a winning proof
+			m.HostBytes++ // what an engine keeps for winning proofs (host.Budget.SetAside)
 			on := 0
 			if region {
 				m.Cards = append(m.Cards, m.Cards[0].Region("region", 1e9))

@@ -317,6 +317,29 @@ func TestRun_Again(t *testing.T) {
 	})
 }
 
+// TestRun_Alone: a partition that lacked room beside others begins once more, and from then on its device has one batch of the job at once.
+func TestRun_Alone(t *testing.T) {
+	virtual(t, Config{}, 1, func(s *Scheduler, d []*fakeDevice) {
+		lacked := false
+		j := &timed{t: t, start: time.Now(), shares: []Share{{Device: d[0], Batch: 1, Ahead: 2}}, parts: 4}
+		j.steps = func(_, first, _ int) []step {
+			var err error
+			if first == 1 && !lacked {
+				lacked, err = true, ErrAlone
+			}
+			return []step{{fmt.Sprint("expand ", first), host.LaneHost, 0, nil, false, 10, nil}, {fmt.Sprint("prove ", first), host.LaneDevice, 0, []int{0}, false, 20, err}}
+		}
+		if err := s.Run(context.Background(), j.job()); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"expand 0 0-10", "expand 1 0-10", "prove 0 10-30", "expand 2 30-40", "prove 1 30-50", "prove 2 50-70", // two at once until then
+			"expand 1 70-80", "prove 1 80-100", "expand 3 100-110", "prove 3 110-130"}
+		if !slices.Equal(sorted(j.log), sorted(want)) {
+			t.Errorf("got %q\nwant %q", j.log, want)
+		}
+	})
+}
+
 // TestRun_AgainAtOnce: a partition that asks to begin once more with a stage that keeps the lane, and is alone in its batch, leaves it.
 func TestRun_AgainAtOnce(t *testing.T) {
 	virtual(t, Config{}, 1, func(s *Scheduler, d []*fakeDevice) {

@@ -327,14 +327,14 @@ func TestRun_Alone(t *testing.T) {
 			if first == 1 && !lacked {
 				lacked, err = true, ErrAlone
 			}
-			return []step{{fmt.Sprint("expand ", first), host.LaneHost, 0, nil, false, 10, nil}, {fmt.Sprint("prove ", first), host.LaneDevice, 0, []int{0}, false, 20, err}}
+			return []step{{fmt.Sprint("expand ", first), host.LaneHost, 0, nil, false, 10 + first, nil}, {fmt.Sprint("prove ", first), host.LaneDevice, 0, []int{0}, false, 20, err}}
 		}
 		if err := s.Run(context.Background(), j.job()); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"expand 0 0-10", "expand 1 0-10", "prove 0 10-30", "expand 2 30-40", "prove 1 30-50", "prove 2 50-70", // two at once until then
-			"expand 1 70-80", "prove 1 80-100", "expand 3 100-110", "prove 3 110-130"}
-		if !slices.Equal(sorted(j.log), sorted(want)) {
+		want := []string{"expand 0 0-10", "expand 1 0-11", "prove 0 10-30", "expand 2 30-42", "prove 1 30-50", "prove 2 50-70", // two at once until then
+			"expand 1 70-81", "prove 1 81-101", "expand 3 101-114", "prove 3 114-134"}
+		if !slices.Equal(j.log, want) {
 			t.Errorf("got %q\nwant %q", j.log, want)
 		}
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sealc2/sealc2/engine"
 	"github.com/sealc2/sealc2/engine/host"
+	"github.com/sealc2/sealc2/engine/sched"
 	"github.com/sealc2/sealc2/engine/status"
 )
 
@@ -47,11 +48,11 @@ type app struct {
 	threads int
 	memory  string
 	gpuMem  string
-	// Of bench prove.
-	policy                       string
+	device  device
+	level   choice
+	// Interlock rule and workers.
+	policy                       choice
 	gpuWorkers, partitionWorkers int
-	device                       device
-	level                        choice
 }
 
 // errAnswered ends a command whose answer, already written, is no: exit code 1 and nothing more to say.
@@ -181,8 +182,16 @@ func (a *app) result(v any, text func(w io.Writer)) error {
 // config says what the engine may use, from the flags and the environment.
 func (a *app) config() (engine.Config, error) {
 	config := engine.Config{
-		Threads: a.threads, Device: a.device.value, Log: a.con.log, Policy: a.policy, DeviceWorkers: a.gpuWorkers, PartitionWorkers: a.partitionWorkers,
+		Threads: a.threads, Device: a.device.value, Log: a.con.log, Policy: a.policy.value, DeviceWorkers: a.gpuWorkers, PartitionWorkers: a.partitionWorkers,
 		GPULock: engine.GPULockFile(a.getenv(engine.EnvGPULock), a.getenv(envTemp)),
+	}
+	for _, workers := range []struct {
+		flag  string
+		count int
+	}{{"--gpu-workers", a.gpuWorkers}, {"--partition-workers", a.partitionWorkers}} {
+		if workers.count < 0 {
+			return engine.Config{}, usage(workers.flag, "0 or more", strconv.Itoa(workers.count))
+		}
 	}
 	if config.Threads == 0 {
 		config.Threads = host.ThreadCap(a.getenv(envThreads))
@@ -213,6 +222,13 @@ func (a *app) engine() (prover, error) {
 	return a.open(config)
 }
 
+// policyFlags are the flags of commands that prove which say what may run beside what.
+func (a *app) policyFlags(c *cobra.Command) {
+	c.Flags().Var(&a.policy, "policy", "interlock rule, for comparing them; the default is meant for work")
+	c.Flags().IntVar(&a.gpuWorkers, "gpu-workers", 0, "batches of partitions under way at once on a device (gw); 0: what the rule and the plan say")
+	c.Flags().IntVar(&a.partitionWorkers, "partition-workers", 0, "host stages at once (pw); 0: two")
+}
+
 // limits is what commands may use that do without an engine.
 func (a *app) limits() (host.Limits, error) {
 	config, err := a.config()
@@ -234,6 +250,11 @@ func usage(where, want, got string) error {
 
 // root builds the command tree.
 func (a *app) root() *cobra.Command {
+	a.policy.legal = nil
+	for _, p := range sched.Policies() {
+		a.policy.legal = append(a.policy.legal, p.Name())
+	}
+	a.policy.value = a.policy.legal[0]
 	root := group("sealc2", "Groth16 proofs for sealed Filecoin sectors",
 		a.circuitCommand(), a.witnessCommand(), a.synthCommand(), a.setupCommand(), a.proveCommand(), a.verifyCommand(),
 		a.serveCommand(), a.paramsCommand(), a.benchCommand(), a.versionCommand())

@@ -120,9 +120,7 @@ func (a *app) benchProveCommand() *cobra.Command {
 	f.StringVar(&o.chart, "chart", "", "file for a chart of the last job's stages, as SVG")
 	f.StringVar(&o.timeline, "timeline", "", "file for the stages of all jobs, as cuzk's TIMELINE lines")
 	f.Var(&a.device, "device", "where to prove")
-	f.StringVar(&a.policy, "policy", "", "interlock rule to compare: reservation, single, two-lock, split; empty: reservation")
-	f.IntVar(&a.gpuWorkers, "gpu-workers", 0, "batches of partitions under way at once on a device (gw); 0: what the rule and the plan say")
-	f.IntVar(&a.partitionWorkers, "partition-workers", 0, "host stages at once (pw); 0: two")
+	a.policyFlags(c)
 	return c
 }
 

@@ -91,6 +91,7 @@ func (a *app) proveCommand() *cobra.Command {
 	c.Flags().Var(&r, "r", "for reproducible proofs in tests: a scalar a partition, 64 hex digits each")
 	c.Flags().Var(&s, "s", "as --r")
 	c.Flags().Var(&a.device, "device", "where to prove")
+	a.policyFlags(c)
 	together(c, "r", "s")
 	require(c, "out")
 	return c

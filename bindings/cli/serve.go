@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,7 @@ const (
 
 // serveCommand is `serve`.
 func (a *app) serveCommand() *cobra.Command {
-	var listen, paramPath, queueMemory string
+	var listen, paramPath, queueMemory, timelinePath string
 	var waiting int
 	c := &cobra.Command{
 		Use:   "serve [--listen ADDRESS] [--params DIR]",
@@ -36,6 +37,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: "Answers cuzk's gRPC service on a unix socket or TCP, in plain text and to whoever can reach it, until the\n" +
 			"first SIGINT or SIGTERM, which cancels what runs; the second one ends the process.\n\n" +
 			"PoRep C2 is proved; other kinds are refused. --memory is for all: the queue's part comes out of it.\n\n" +
+			"--timeline appends the stages of each job to a file, once it has ended. Times are since the line that begins with #.\n\n" +
 			"--params accepts development keys with a warning. Without it the folder is " + envParamDir + ",\n" +
 			"and development keys need " + envAllowDev + "=1.",
 		Args: noArguments,
@@ -66,6 +68,13 @@ func (a *app) serveCommand() *cobra.Command {
 			if config.HostBytes = limits.HostBytes - messages*grpc.ReceiveBytes; config.HostBytes <= config.QueueBytes {
 				return status.New(status.NoMemory, "cli.Serve", "--memory", "more than the queue's "+host.FormatBytes(queueBytes), host.FormatBytes(limits.HostBytes))
 			}
+			var timeline *os.File
+			if timelinePath != "" {
+				if timeline, err = os.OpenFile(timelinePath, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644); err != nil {
+					return fileError("cli.Serve", "--timeline", err)
+				}
+				defer timeline.Close()
+			}
 			listener, err := grpc.Listen(listen)
 			if err != nil {
 				return err
@@ -78,6 +87,15 @@ func (a *app) serveCommand() *cobra.Command {
 			defer e.Close()
 			served, ok := e.(grpc.Engine)
 			status.Check(ok, "cli.Serve", "an engine that takes jobs")
+			if timeline != nil {
+				told, ok := e.(toldEngine)
+				status.Check(ok, "cli.Serve", "an engine that tells its stages")
+				follower, err := followTimeline(told, timeline, a.con.log)
+				if err != nil {
+					return err
+				}
+				defer follower.close()
+			}
 			server, err := grpc.New(grpc.Config{
 				Engine: served, Params: a.paramSource(paramPath), Waiting: waiting, Messages: int(messages), Log: a.con.log,
 			})
@@ -96,6 +114,8 @@ func (a *app) serveCommand() *cobra.Command {
 	c.Flags().StringVar(&paramPath, "params", "", paramsUsage)
 	c.Flags().IntVar(&waiting, "queue", 64, "jobs that may wait")
 	c.Flags().StringVar(&queueMemory, "queue-memory", "", "memory for the C1 outputs that come and wait, as 2GiB; empty: a quarter of the limit, at most 1.5GiB")
+	c.Flags().StringVar(&timelinePath, "timeline", "", "file to append the stages of all jobs to, as cuzk's TIMELINE lines")
 	c.Flags().Var(&a.device, "device", "where to prove")
+	a.policyFlags(c)
 	return c
 }

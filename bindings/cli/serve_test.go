@@ -44,7 +44,8 @@ func (p *servedProver) Close() error { p.closed++; return p.Engine.Close() }
 
 // Goal: flags and environment arrive, the service answers on its socket until the context ends, and that is success.
 func TestServe(t *testing.T) {
-	address := "unix://" + filepath.Join(t.TempDir(), "folder", "s.sock")
+	dir := t.TempDir()
+	address, timeline := "unix://"+filepath.Join(dir, "folder", "s.sock"), writeFile(t, filepath.Join(dir, "timeline"), []byte("an earlier run's\n"))
 	p := &servedProver{asked: make(chan *engine.ProveRequest, 1)}
 	w := world{
 		open: p.open,
@@ -59,7 +60,8 @@ func TestServe(t *testing.T) {
 	ended := make(chan end, 1)
 	go func() {
 		var e end
-		e.code, e.stdout, e.stderr = w.run(ctx, "serve", "--listen", address, "--memory", "3GiB", "--queue-memory", "512MiB", "--device", "cpu", "--log", "info", "--json")
+		e.code, e.stdout, e.stderr = w.run(ctx, "serve", "--listen", address, "--memory", "3GiB", "--queue-memory", "512MiB", "--device", "cpu", "--log", "info", "--json",
+			"--policy", "two-lock", "--gpu-workers", "5", "--partition-workers", "4", "--timeline", timeline)
 		ended <- e
 	}()
 	conn, err := rpc.NewClient(address, rpc.WithTransportCredentials(insecure.NewCredentials()), rpc.WithDefaultCallOptions(rpc.WaitForReady(true)))
@@ -79,7 +81,8 @@ func TestServe(t *testing.T) {
 	if !q.Params.AllowDev || q.Params.Dir != "/params" || !q.OnChain || q.IDs == nil {
 		t.Errorf("request %+v", q)
 	}
-	if p.config.HostBytes != (3<<30)-(256<<20) || p.config.QueueBytes != 256<<20 || p.config.Threads != 3 || p.config.Device != "cpu" {
+	if p.config.HostBytes != (3<<30)-(256<<20) || p.config.QueueBytes != 256<<20 || p.config.Threads != 3 || p.config.Device != "cpu" ||
+		p.config.Policy != "two-lock" || p.config.DeviceWorkers != 5 || p.config.PartitionWorkers != 4 {
 		t.Errorf("config %+v", p.config)
 	}
 	stop()
@@ -87,6 +90,9 @@ func TestServe(t *testing.T) {
 	var v serveJSON
 	if err := json.Unmarshal([]byte(e.stdout), &v); err != nil || e.code != exitDone || v.Completed != 1 || v.Failed != 0 || v.Listen != address || p.closed != 1 {
 		t.Errorf("exit code %d, %q, closed %d times", e.code, e.stdout, p.closed)
+	}
+	if lines := strings.Split(string(readFile(t, timeline)), "\n"); len(lines) < 3 || lines[0] != "an earlier run's" || !strings.HasPrefix(lines[1], "# sealc2 ") {
+		t.Errorf("timeline %q", lines)
 	}
 	if !strings.Contains(e.stderr, "info: serving") {
 		t.Errorf("log %q", e.stderr)
@@ -113,6 +119,7 @@ func TestServe_Refused(t *testing.T) {
 		{[]string{"--queue-memory", "1MiB"}, exitUsage, host.FormatBytes(384 << 20)},
 		{[]string{"--queue-memory", "much"}, exitUsage, "--queue-memory"},
 		{[]string{"--memory", "512MiB", "--queue-memory", "1GiB"}, exitRefused, "more than the queue's"},
+		{[]string{"--timeline", "/nowhere/timeline"}, exitRefused, "--timeline: want to open /nowhere/timeline"},
 		{[]string{"more"}, exitUsage, "flags only"},
 	} {
 		code, _, stderr := w.run(t.Context(), append([]string{"serve"}, c.args...)...)

@@ -41,6 +41,7 @@ type Engine interface {
 	Job(id engine.JobID) (*engine.Job, error)
 	Jobs() []engine.JobProgress
 	JobCounts() engine.JobCounts
+	Metrics() string
 	Devices() []string
 	Preload(ctx context.Context, source engine.ParamSource, shapeName string) error
 	Evict(ctx context.Context, source engine.ParamSource, shapeName string) error

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -664,6 +665,69 @@ func TestSubmitAwaitCancel(t *testing.T) {
 	} {
 		if !strings.Contains(m.PrometheusText, line) {
 			t.Errorf("metrics lack %q:\n%s", line, m.PrometheusText)
+		}
+	}
+}
+
+// samples reads text in Prometheus's format: each family begins once, with help and type, and its values follow; each value is there once.
+func samples(t *testing.T, text string) map[string]string {
+	t.Helper()
+	line := regexp.MustCompile(`^([a-z0-9_]+)(\{[a-z_]+="[^"]*"(?:,[a-z_]+="[^"]*")*\})? ([0-9.e+-]+)$`)
+	values, families := map[string]string{}, map[string]bool{}
+	var family, kind string
+	for i, one := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		word := strings.Fields(one)
+		switch {
+		case len(word) > 3 && one[:7] == "# HELP ":
+			if family, kind = word[2], ""; families[family] {
+				t.Errorf("line %d: %s begins again", i, family)
+			}
+			families[family] = true
+		case len(word) == 4 && one[:7] == "# TYPE " && word[2] == family && kind == "":
+			kind = word[3]
+		default:
+			m := line.FindStringSubmatch(one)
+			if m == nil {
+				t.Fatalf("line %d is none of the format: %q", i, one)
+			}
+			name := m[1]
+			if kind == "summary" {
+				name = strings.TrimSuffix(strings.TrimSuffix(name, "_sum"), "_count")
+			}
+			if _, twice := values[m[1]+m[2]]; twice || name != family || kind == "" {
+				t.Errorf("line %d: %q in the family %s, a %s; twice %t", i, one, family, kind, twice)
+			}
+			values[m[1]+m[2]] = m[3]
+		}
+	}
+	return values
+}
+
+// Goal: an operator sees cuzk's names and all that the engine tells of itself in one text, which Prometheus reads.
+func TestMetrics(t *testing.T) {
+	r, e, c1 := sectorRig(t, engine.ParamSource{Dir: t.TempDir(), AllowDev: true})
+	if _, err := r.prove(sectorRequest("no parameters", string(c1), 1)); err != nil {
+		t.Fatal(err)
+	}
+	m, err := r.client.GetMetrics(t.Context(), &pb.GetMetricsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, own := samples(t, m.PrometheusText), samples(t, e.Metrics())
+	for name := range own {
+		if _, there := got[name]; !there {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	if len(got) != len(own)+11 {
+		t.Errorf("%d values, of which the engine tells %d", len(got), len(own))
+	}
+	for name, want := range map[string]string{
+		"cuzk_proofs_failed_total": "1", `sealc2_proofs_total{result="failed",class="snap-deals"}`: "1", `sealc2_stages_total{device="",lane="host",stage="parse"}`: "1",
+		`sealc2_device_busy_share{device="cpu"}`: "0", `sealc2_budget_bytes{memory="queue",state="used"}`: "0", "sealc2_queue_bytes": "0",
+	} {
+		if got[name] != want {
+			t.Errorf("%s: want %s, got %q of\n%s", name, want, got[name], m.PrometheusText)
 		}
 	}
 }

@@ -302,5 +302,6 @@ func (s *Server) metrics(context.Context, *pb.GetMetricsRequest) (proto.Message,
 	value("cuzk_gpu_workers", len(s.gpus()))
 	metric("sealc2_queue_bytes", "gauge", "Memory that submissions hold until they are admitted.")
 	value("sealc2_queue_bytes", n.QueueBytes)
+	b.WriteString(s.config.Engine.Metrics()) // families of other names: stages, devices, budget, GPUs
 	return &pb.GetMetricsResponse{PrometheusText: b.String()}, nil
 }

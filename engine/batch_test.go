@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -121,6 +122,32 @@ func TestProveAssignments_Evaluated(t *testing.T) {
 		if told != 1 || reads != count {
 			t.Errorf("%s: told %d times, of %d partitions: %q", k.name, told, reads, by.told)
 		}
+	}
+}
+
+// shrinking is a device from which others take memory again and again: there is always a smaller plan.
+type shrinking struct{ *faulty }
+
+func (shrinking) MemoryBytes() int64 { return 0 }
+
+func (shrinking) Shrink(context.Context, error) bool { return true }
+
+func (shrinking) Regain(context.Context) {}
+
+// Goal: a partition that lacks memory however small its plan becomes ends its job after some attempts, with what it lacked.
+func TestProveProgram_ShrinksToNothing(t *testing.T) {
+	c := loadTiny(t, "tiny-16")
+	begun := 0
+	e := open(t, Config{Device: "cpu"}, func(b groth16.Backend) groth16.Backend {
+		return shrinking{&faulty{Backend: b, begin: func() error { begun++; return nil }, stage: func(_ context.Context, name string) error {
+			if name == "msm_a" {
+				return status.New(status.NoMemory, "test", name, "some", "none")
+			}
+			return nil
+		}}}
+	})
+	if _, err := e.ProveProgram(t.Context(), c.request(1)); status.KindOf(err) != status.NoMemory || !strings.Contains(err.Error(), "msm_a") || begun != 1+shrinkLimit {
+		t.Errorf("%v, begun %d times", err, begun)
 	}
 }
 

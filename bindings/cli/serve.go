@@ -112,7 +112,7 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&listen, "listen", grpc.DefaultAddress, "unix:///path of a socket, or host:port")
 	c.Flags().StringVar(&paramPath, "params", "", paramsUsage)
-	c.Flags().IntVar(&waiting, "queue", 64, "jobs that may wait")
+	c.Flags().IntVar(&waiting, "queue", 64, "jobs of a priority and higher ones that may wait")
 	c.Flags().StringVar(&queueMemory, "queue-memory", "", "memory for the C1 outputs that come and wait, as 2GiB; empty: a quarter of the limit, at most 1.5GiB")
 	c.Flags().StringVar(&timelinePath, "timeline", "", "file to append the stages of all jobs to, as cuzk's TIMELINE lines")
 	c.Flags().Var(&a.device, "device", "where to prove")

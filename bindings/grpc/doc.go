@@ -8,7 +8,7 @@
 //	INVALID_ARGUMENT    a request that cannot be read, nothing submitted, no kind, no vanilla proof, a request id that is no engine.JobID
 //	UNIMPLEMENTED       a kind of proof, or loading of parameters, that this version does not do
 //	ALREADY_EXISTS      a job of this name and other content waits or runs
-//	RESOURCE_EXHAUSTED  the queue is full, in jobs or bytes, or a message is above MaxMessageBytes
+//	RESOURCE_EXHAUSTED  the queue is full for this priority, in jobs or bytes, or a message is above MaxMessageBytes
 //	NOT_FOUND           no job of this name, or its result is gone
 //	INTERNAL            an unknown circuit to load; a defect
 //	UNAVAILABLE         the server is ending

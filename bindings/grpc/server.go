@@ -52,7 +52,7 @@ type Config struct {
 	// Engine has a queue (engine.Config.QueueBytes), and no jobs but the Server's, which does not close it.
 	Engine Engine
 	Params engine.ParamSource
-	// Waiting is how many jobs that have not begun the engine has at most, at least 1.
+	// Waiting is how many jobs of a priority and higher ones that have not begun the engine has at most, at least 1.
 	Waiting int
 	// Messages is how many submissions are received at a time, at least 1. Each takes up to ReceiveBytes, beside the engine's memory.
 	Messages int

@@ -760,16 +760,19 @@ func TestManyClients(t *testing.T) {
 			t.Errorf("job %d: want position %d, got %d, %v", i, c.position, position, err)
 		}
 	}
-	_, err := submit("6", pb.Priority_CRITICAL)
+	_, err := submit("5", pb.Priority_LOW)
 	wantCode(t, "full", err, codes.ResourceExhausted, "at most 5 jobs")
+	if position, err := submit("6", pb.Priority_CRITICAL); err != nil || position != 1 { // those of lower priority take no place of its
+		t.Errorf("an urgent job beside a full queue: position %d, %v", position, err)
+	}
 	if _, err := submit("0", pb.Priority_LOW); err != nil { // joins: takes no place
 		t.Error(err)
 	}
 	var order []string
-	for range 9 {
+	for range 10 {
 		p.finish <- nil
 	}
-	for range 5 {
+	for range 6 {
 		order = append(order, next(t, p.begun))
 	}
 	if slices.Index(order, "1") > slices.Index(order, "3") {

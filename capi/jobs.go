@@ -39,7 +39,7 @@ func sealc2go_submit(handle C.sealc2_engine, request C.sealc2_in_prove, options 
 		}
 		var given C.sealc2_submit_options
 		if options != nil {
-			if given, err = readStruct[C.sealc2_submit_options](op, "options", unsafe.Pointer(options), unsafe.Sizeof(given)); err != nil {
+			if given, err = readStruct[C.sealc2_submit_options](op, "options", unsafe.Pointer(options), unsafe.Offsetof(given.call)); err != nil {
 				return err
 			}
 		}
@@ -56,17 +56,26 @@ func sealc2go_submit(handle C.sealc2_engine, request C.sealc2_in_prove, options 
 		if given.deadline_ms != 0 {
 			how.Deadline = time.Now().Add(milliseconds(uint64(given.deadline_ms)))
 		}
+		call, err := jobOf(op, uint64(given.call))
+		if err != nil {
+			return err
+		}
 		s, err := useSession(op, uint64(handle))
 		if err != nil {
 			return err
 		}
 		defer s.calls.Done()
+		ctx, cancel := s.under(call)
+		defer cancel(nil)
+		if call != nil && call.ctx.Err() != nil {
+			return context.Cause(call.ctx)
+		}
 		if given.room_ms != math.MaxUint64 {
 			how.Room = max(milliseconds(uint64(given.room_ms)), time.Millisecond) // also room that is there takes a moment
 		}
-		submitted, err := s.engine.Submit(s.ctx, converted, how)
+		submitted, err := s.engine.Submit(ctx, converted, how)
 		if err != nil {
-			return err
+			return ended(ctx, err)
 		}
 		*job = C.sealc2_job(addJob(submitted))
 		return nil

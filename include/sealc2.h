@@ -171,7 +171,7 @@ typedef enum sealc2_class {
     SEALC2_CLASS_WINNING_POST = 3
 } sealc2_class;
 
-/* How a submitted job is to be treated. */
+/* How a submitted job is to be treated. A size that ends before call is accepted. */
 typedef struct sealc2_submit_options {
     size_t size;          /* sizeof(sealc2_submit_options) */
     const char *id;       /* its name in the engine: UTF-8 without control characters, at most 127 bytes; NULL or empty: one is made */
@@ -179,6 +179,7 @@ typedef struct sealc2_submit_options {
     uint32_t replace;     /* 1: other content may have the id of a job that is done, whose result is forgotten then; 0: it is refused */
     uint64_t deadline_ms; /* from now on; the job is cancelled then; 0: none */
     uint64_t room_ms;     /* how long the call waits for room in the queue; 0: not at all; or SEALC2_FOREVER */
+    sealc2_job call;      /* from sealc2_job_open: cancelled, it ends that wait, and nothing is submitted; or 0 */
 } sealc2_submit_options;
 
 /* How far a submitted job is. */
@@ -370,8 +371,8 @@ sealc2_status sealc2_prove_assignments(sealc2_engine engine, const sealc2_assign
  * again. The last 1024 jobs that ended are remembered, longest those that nobody waited for.
  * in       request: as for sealc2_prove, with job 0 and without callbacks; options: NULL for none
  * out      *job, to be closed by sealc2_job_close
- * errors   CALLER, INPUT, UNSUPPORTED, NO_MEMORY, TIMEOUT (no room in the queue), CANCELLED (closed, or past the deadline, before
- *          there was room), FORKED, INTERNAL
+ * errors   CALLER, INPUT, UNSUPPORTED, NO_MEMORY, TIMEOUT (no room in the queue), CANCELLED (closed, past the deadline, or
+ *          by options->call, before there was room), FORKED, INTERNAL
  * threads  any; blocks for the copy, for room_ms, and for the circuit */
 sealc2_status sealc2_submit(sealc2_engine engine, const sealc2_prove_request *request, const sealc2_submit_options *options,
                             sealc2_job *job, sealc2_error *err);

@@ -275,6 +275,17 @@ def _close_job(handle: int) -> None:
         _native.library().sealc2_job_close(handle, None)
 
 
+def _withdraw(job: Job, begun: float) -> None:
+    """Cancels a job whose submission was interrupted, unless the call joined one that had been there before."""
+    try:
+        with job:
+            at = job.progress()
+            if at.queued_seconds + at.running_seconds <= time.monotonic() - begun:
+                job.cancel()
+    except Error:  # the engine was closed meanwhile, and its jobs with it
+        pass
+
+
 _TIMELINES = {"text": 0, "json": 1, "chrome": 2}
 
 
@@ -463,7 +474,7 @@ class Engine:
         job_class   a job of a higher class goes before those of lower ones
         deadline    seconds from now after which the job is cancelled; None: never
         room        how many seconds to wait for room in the queue, else Error of kind TIMEOUT; None: for ever. In the main
-                    thread KeyboardInterrupt ends the wait
+                    thread KeyboardInterrupt ends the wait, and nothing is submitted
         replace     other content may have the name of a job that is done, whose result is forgotten then
 
         The rest is as for prove. A damaged statement, another sector, and what the budget can never hold are refused here.
@@ -479,22 +490,26 @@ class Engine:
         options.priority = number(op, "job_class", job_class, 0, 3)
         options.deadline_ms = 0 if deadline is None else max(1, _milliseconds(op, "deadline", deadline))
         options.replace = 1 if replace else 0
-        left = _milliseconds(op, "room", room)
-        job = ctypes.c_uint64(0)
-        # The main thread waits in slices, so that an interrupt is seen; the deadline is the first one's.
-        slice_ms = 1000 if threading.current_thread() is threading.main_thread() else _U64
-        due = None if deadline is None else time.monotonic() + options.deadline_ms / 1000
-        while True:
-            options.room_ms = min(left, slice_ms)
-            if due is not None:
-                options.deadline_ms = max(1, math.ceil((due - time.monotonic()) * 1000))
-            try:
-                call("sealc2_submit", handle, ctypes.byref(request), ctypes.byref(options), ctypes.byref(job))
-                return Job(job.value)
-            except Error as error:
-                if error.kind != Status.TIMEOUT or left <= slice_ms:
-                    raise
-            left = left if left == _U64 else left - slice_ms
+        options.room_ms = _milliseconds(op, "room", room)
+        # One call, which keeps its place in the queue however long it waits.
+        wait, job = ctypes.c_uint64(0), ctypes.c_uint64(0)
+        call("sealc2_job_open", ctypes.byref(wait))
+        begun = time.monotonic()
+        try:
+            options.call = wait.value
+            failure = Failure()
+            submit = _native.library().sealc2_submit
+            status = _interruptible(
+                wait.value, lambda: int(submit(handle, ctypes.byref(request), ctypes.byref(options), ctypes.byref(job), failure.out()))
+            )
+            failure.check(status)
+            return Job(job.value)
+        except BaseException:
+            if job.value:  # there was room before the interrupt
+                _withdraw(Job(job.value), begun)
+            raise
+        finally:
+            _close_job(wait.value)
 
     def requirements(self, shape: str, device: Optional[str] = None) -> Requirements:
         """What a proof of a sector size, "32GiB", takes on one of the engine's devices ("cpu", "cuda:0"), or on all of them together.

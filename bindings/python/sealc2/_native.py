@@ -50,6 +50,7 @@ class SubmitOptions(ctypes.Structure):
         ("replace", ctypes.c_uint32),
         ("deadline_ms", ctypes.c_uint64),
         ("room_ms", ctypes.c_uint64),
+        ("call", ctypes.c_uint64),
     ]
 
 

@@ -9,6 +9,8 @@ import signal
 import threading
 import time
 import unittest
+from typing import Any
+from unittest import mock
 
 from support import C1, PARAMS, PROVER, SECTOR, needs_params
 
@@ -176,9 +178,56 @@ class Proofs(unittest.TestCase):
             begun = time.monotonic()
             with self.assertRaises(KeyboardInterrupt):
                 engine.submit(C1, 1, PROVER, id="late", room=None, **how)
-            self.assertLess(time.monotonic() - begun, 10)
+            self.assertLess(time.monotonic() - begun, 5)
             timer.join()
+            self.assertIn('\nsealc2_budget_waiting{memory="queue"} 0\n', engine.metrics())
             self.assertEqual([job.progress().state.ended for job in jobs], [False, False])
+
+    def test_place(self) -> None:
+        """Who waits for room in the main thread, for seconds, keeps its place before those that came later."""
+        how = {"params_dir": PARAMS, "allow_dev_params": True, "room": None}
+        with sealc2.Engine(device="cpu", host_bytes=440 << 20, queue_bytes=150_000) as engine:
+            proves = engine.submit(C1, 1, PROVER, id="proves", **how)
+            while proves.progress().stage in ("", "parse"):
+                time.sleep(0.01)
+            fills = engine.submit(C1, 1, PROVER, id="fills", **how)
+            later = []
+
+            def submit_later() -> None:
+                time.sleep(0.3)
+                later.append(engine.submit(C1, 1, PROVER, id="second", **how))
+
+            other = threading.Thread(target=submit_later)
+            cancels = threading.Timer(1.7, fills.cancel)
+            other.start()
+            cancels.start()
+            first = engine.submit(C1, 1, PROVER, id="first", **how)
+            self.assertEqual((first.id, later), ("first", []))
+            self.assertIn('\nsealc2_budget_waiting{memory="queue"} 1\n', engine.metrics())
+            first.cancel()
+            other.join()
+            self.assertEqual([job.id for job in later], ["second"])
+            cancels.join()
+
+    def test_interrupt_too_late(self) -> None:
+        """An interrupt that comes when the call has gone through ends what it submitted, and not what was there before."""
+        how = {"params_dir": PARAMS, "allow_dev_params": True}
+        with sealc2.Engine(device="cpu") as engine:
+            old = engine.submit(C1, 1, PROVER, id="old", **how)
+            time.sleep(0.2)
+
+            def interrupted(_job: int, work: Any) -> int:
+                work()
+                raise KeyboardInterrupt
+
+            with mock.patch("sealc2._engine._interruptible", interrupted):
+                for name in ("old", "new"):
+                    with self.assertRaises(KeyboardInterrupt):
+                        engine.submit(C1, 1, PROVER, id=name, **how)
+            self.assertFalse(old.progress().state.ended)
+            with self.assertRaises(Error) as caught:  # the name is free: what stood under it was cancelled
+                engine.submit(C1, 1, PROVER, id="new", deadline=0.001, **how).wait()
+            self.assertEqual(caught.exception.kind, Status.CANCELLED)
 
 
 if __name__ == "__main__":

@@ -52,8 +52,13 @@ static void case_jobs_null(void) {
     check(strstr(said(), "options.priority") != NULL, "field not named: %s", said());
     options = (sealc2_submit_options){.size = sizeof options, .replace = 2};
     expect("submit, replace 2", lib.sealc2_submit(engine, &request, &options, &job, &error_out), SEALC2_CALLER);
-    options = (sealc2_submit_options){.size = sizeof options - 8};
+    options = (sealc2_submit_options){.size = sizeof options - 16};
     expect("submit, short options", lib.sealc2_submit(engine, &request, &options, &job, &error_out), SEALC2_CALLER);
+    check(strstr(said(), "options.size: want sizeof = 48, got 32") != NULL, "its size is not said: %s", said());
+    options = (sealc2_submit_options){.size = offsetof(sealc2_submit_options, call), .call = 12345};
+    expect("submit, the first version's options", lib.sealc2_submit(engine, &request, &options, &job, &error_out), SEALC2_INPUT);
+    options.size = sizeof options;
+    expect("submit, an unknown call", lib.sealc2_submit(engine, &request, &options, &job, &error_out), SEALC2_CALLER);
     request.progress = (sealc2_progress_fn)(void (*)(void))case_jobs_null;
     expect("submit, a callback", lib.sealc2_submit(engine, &request, NULL, &job, &error_out), SEALC2_CALLER);
     check(strstr(said(), "sealc2_job_progress") != NULL, "the other way not named: %s", said());

@@ -59,12 +59,13 @@ AT(sealc2_config, policy, 48);
 AT(sealc2_config, device_workers, 56);
 AT(sealc2_config, partition_workers, 60);
 SIZE(sealc2_class, 4);
-SIZE(sealc2_submit_options, 40);
+SIZE(sealc2_submit_options, 48);
 AT(sealc2_submit_options, id, 8);
 AT(sealc2_submit_options, priority, 16);
 AT(sealc2_submit_options, replace, 20);
 AT(sealc2_submit_options, deadline_ms, 24);
 AT(sealc2_submit_options, room_ms, 32);
+AT(sealc2_submit_options, call, 40); /* the first version ended here */
 SIZE(sealc2_job_state, 4);
 SIZE(sealc2_job_info, 208);
 AT(sealc2_job_info, id, 8);

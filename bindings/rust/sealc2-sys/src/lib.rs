@@ -115,6 +115,7 @@ pub struct SubmitOptions {
     pub replace: u32,
     pub deadline_ms: u64,
     pub room_ms: u64,
+    pub call: Job,
 }
 
 #[repr(C)]
@@ -304,7 +305,7 @@ pub struct Stage {
 const _: () = {
     assert!(mem::size_of::<Error>() == 64);
     assert!(mem::size_of::<Config>() == 64);
-    assert!(mem::size_of::<SubmitOptions>() == 40);
+    assert!(mem::size_of::<SubmitOptions>() == 48);
     assert!(mem::size_of::<JobInfo>() == 208);
     assert!(mem::size_of::<Needs>() == 72);
     assert!(mem::size_of::<Circuit>() == 136);

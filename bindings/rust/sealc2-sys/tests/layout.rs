@@ -34,7 +34,7 @@ fn is_the_headers() {
         Config = sealc2_config {
             size, threads, host_bytes, device, device_bytes, queue_bytes, policy, device_workers, partition_workers
         }
-        SubmitOptions = sealc2_submit_options { size, id, priority, replace, deadline_ms, room_ms }
+        SubmitOptions = sealc2_submit_options { size, id, priority, replace, deadline_ms, room_ms, call }
         JobInfo = sealc2_job_info {
             size, id, state, priority, partitions, delivered, partition, status, stage, done, queued_ns, running_ns
         }

@@ -60,6 +60,8 @@ pub struct SubmitOptions<'a> {
     pub deadline: Option<Duration>,
     /// How long to wait for room in the queue, else [`Kind::Timeout`]. [`Duration::MAX`] is for ever.
     pub room: Duration,
+    /// By which another thread can end that wait; then nothing is submitted.
+    pub call: Option<&'a Job>,
     /// As in [`crate::Options`].
     pub statement: Option<&'a [u8]>,
     /// As in [`crate::Options`].
@@ -206,6 +208,7 @@ impl Engine {
             // 0 is none for C.
             deadline_ms: options.deadline.map_or(0, |d| milliseconds(d).max(1)),
             room_ms: milliseconds(options.room),
+            call: options.call.map_or(0, |j| j.0.handle),
             ..sys::SubmitOptions::default()
         };
         let mut handle = 0;

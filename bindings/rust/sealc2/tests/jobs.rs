@@ -146,6 +146,10 @@ fn submitted_proofs_are_the_references() {
     // Before there is room in the queue, or behind that.
     let e = engine.submit(&sector, &params(), late).and_then(|j| j.wait(None)).unwrap_err();
     assert!(e.kind == Kind::Cancelled && e.text.contains("deadline"), "{e}");
+    let call = Job::new().unwrap();
+    call.cancel().unwrap();
+    let e = engine.submit(&sector, &params(), SubmitOptions { call: Some(&call), ..Default::default() }).err().unwrap();
+    assert!(e.kind == Kind::Cancelled && e.text.contains("sealc2_cancel"), "{e}");
     engine.evict("2KiB", &params()).unwrap();
     drop(engine);
     assert_eq!(job.wait(None).unwrap(), proof);

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,18 +16,23 @@ import (
 	"github.com/sealc2/sealc2/engine/sched"
 )
 
-// told is an engine that tells what a test makes up; it keeps the latest keep stages.
+// told is an engine that tells what a test makes up; it keeps the latest keep stages. The test has mu while it makes something up.
 type told struct {
+	mu      sync.Mutex
 	entries []sched.Entry
 	keep    int
 	live    []string
 }
 
 func (e *told) Timeline() []sched.Entry {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	return slices.Clone(e.entries[max(0, len(e.entries)-e.keep):])
 }
 
 func (e *told) Jobs() []engine.JobProgress {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	all := []engine.JobProgress{{ID: "over", State: engine.JobDone}}
 	for _, id := range e.live {
 		all = append(all, engine.JobProgress{ID: engine.JobID(id), State: engine.JobRunning})
@@ -92,11 +98,17 @@ func TestFollow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := "# sealc2 0.1.0, milliseconds since 2000-01-01T00:00:00.000Z\n"
+		e.mu.Lock()
+		pass := func(d time.Duration) {
+			e.mu.Unlock()
+			defer e.mu.Lock()
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		want := "# sealc2 " + engine.Version + ", milliseconds since 2000-01-01T00:00:00.000Z\n"
 		step := func(what string, more ...string) {
 			t.Helper()
-			time.Sleep(followStep)
-			synctest.Wait()
+			pass(followStep)
 			want += strings.Join(more, "")
 			if got := out.String(); got != want {
 				t.Fatalf("%s: got\n%s\nwant\n%s", what, got, want)
@@ -141,8 +153,7 @@ func TestFollow(t *testing.T) {
 		out.err, out.after = errors.New("no space"), 5
 		e.proves(6, "d", "cuda:0 X", 0)
 		e.proves(7, "e", "cuda:0 X", 0)
-		time.Sleep(2 * followStep)
-		synctest.Wait()
+		pass(2 * followStep)
 		out.err = nil
 		out.Truncate(len(want) + 5)
 		step("it has room again", "TIMEL\n# 2 jobs are missing here: the file could not be written\n")
@@ -151,6 +162,7 @@ func TestFollow(t *testing.T) {
 		}
 		e.live = []string{"f"}
 		e.proves(8, "f", "cuda:1 X", 0)
+		e.mu.Unlock()
 		f.close()
 		if want += lines(30, 1, "f", 0); out.String() != want {
 			t.Errorf("at the end: got\n%s\nwant\n%s", out, want)

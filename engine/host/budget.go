@@ -42,6 +42,13 @@ func (b *Budget) SetAside(class uint8, bytes int64) {
 	b.aside = aside{class, bytes}
 }
 
+// limitNow is limit for who does not hold mu.
+func (b *Budget) limitNow(p Priority) Needs {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.limit(p)
+}
+
 // limit is what may be used where a reservation of p is granted; the caller holds mu.
 func (b *Budget) limit(p Priority) Needs {
 	c := b.ceiling
@@ -120,9 +127,7 @@ func (b *Budget) FitsFor(op string, p Priority, needs Needs) error {
 	refuse := func(what, want, have string) error {
 		return status.New(status.NoMemory, op, what, "at most "+have+" (the budget)", want)
 	}
-	b.mu.Lock()
-	c := b.limit(p)
-	b.mu.Unlock()
+	c := b.limitNow(p)
 	switch {
 	case needs.HostBytes > c.HostBytes:
 		return refuse("host memory", sizeText(needs.HostBytes), sizeText(c.HostBytes))

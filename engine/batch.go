@@ -28,9 +28,8 @@ type batch struct {
 	left    int // partitions whose sums are not assembled yet; under closing
 
 	closing sync.Mutex
-	reading sync.Mutex // of lacking, and of what parts say of their rows
-	lacking error      // what a stage lacked memory with: all partitions begin once more
-	lost    error      // what a stage of the whole batch lost the device with: likewise
+	reading sync.Mutex // of failed, and of what parts say of their rows
+	failed  error      // what a stage lacked memory with, or one of the whole batch lost the device with: all partitions begin once more
 }
 
 // part is one partition of a batch.
@@ -118,7 +117,7 @@ func (b *batch) Stages() (all []host.Stage) {
 		if len(b.parts) == 1 {
 			s.Partition = 0
 		}
-		s.Run = b.smaller(s.Partition, s.Run)
+		s.Run = b.onceMore(s.Partition, s.Run)
 		s.After = after
 		place[i] = len(all)
 		all = append(all, s)
@@ -212,9 +211,9 @@ func (b *batch) mayRedo(k int) bool {
 // shrinkLimit bounds how often a partition begins once more for lack of memory.
 const shrinkLimit = 3
 
-// smaller lets the partitions of a batch begin once more, by a smaller plan, where other programs have taken memory that this one counted on. All of
+// onceMore lets a partition begin once more where its device was lost (afterLoss), and those of a batch, by a smaller plan, where other programs have taken memory that this one counted on. All of
 // them, since a backend proves those of a batch together: the stages that are left do nothing. k is the stage's partition.
-func (b *batch) smaller(k int, run func(context.Context) error) func(context.Context) error {
+func (b *batch) onceMore(k int, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if over, err := b.over(k); over {
 			return err
@@ -234,7 +233,7 @@ func (b *batch) smaller(k int, run func(context.Context) error) func(context.Con
 		}
 		b.resize(b.device)
 		b.reading.Lock()
-		b.lacking = err
+		b.failed = err
 		b.reading.Unlock()
 		left := b.leave(k, err)
 		if left == nil || errors.Is(left, sched.ErrAlone) {
@@ -247,15 +246,15 @@ func (b *batch) smaller(k int, run func(context.Context) error) func(context.Con
 // over says whether a partition's stage has nothing to do any more, and what it ends with.
 func (b *batch) over(k int) (bool, error) {
 	b.reading.Lock()
-	lacking, lost := b.lacking, b.lost
+	err := b.failed
 	b.reading.Unlock()
 	switch {
-	case lacking != nil:
-		return true, b.leave(k, lacking)
-	case lost != nil:
-		return true, b.afterLoss(k, lost)
+	case err == nil:
+		return false, nil
+	case status.KindOf(err) == status.NoDevice:
+		return true, b.afterLoss(k, err)
 	}
-	return false, nil
+	return true, b.leave(k, err)
 }
 
 // leave is what a stage of a batch that lacks memory ends with; those of the whole batch leave it to its partitions'.
@@ -313,15 +312,21 @@ func (b *batch) verify(k int) error {
 }
 
 // afterLoss lets a partition begin once more, on another device where there is one, after an error of the device: the hardware's, or a context that is
-// made anew. A stage of the whole batch leaves that to its partitions'.
+// made anew. A stage of the whole batch leaves that to its partitions'. It is one attempt, whichever of a partition's stages notice.
 func (b *batch) afterLoss(k int, err error) error {
 	if k == host.WholeBatch {
 		b.reading.Lock()
 		defer b.reading.Unlock()
-		b.lost = err
+		b.failed = err
 		return nil
 	}
 	index := b.first + k
+	b.reading.Lock()
+	redone := b.parts[k].redone
+	b.reading.Unlock()
+	if redone { // stages of two lanes may both find it lost
+		return sched.ErrAgain
+	}
 	if b.attempt(index) >= b.work.attempts || !b.mayRedo(k) {
 		return err
 	}

@@ -383,6 +383,30 @@ func TestProveProgram_BatchFails(t *testing.T) {
 	}
 }
 
+// Goal: a device that is lost is one attempt, though two stages of a partition run on it then. Method: stages of two lanes that wait for each other.
+func TestProveProgram_LostUnderTwoStages(t *testing.T) {
+	c := loadTiny(t, "tiny-16")
+	from, _ := idleGPUs(t, 8<<30)
+	e := open(t, Config{Device: "cuda", gpus: from}, nil)
+	giveSums(t, e, c)
+	var both sync.WaitGroup
+	both.Add(2)
+	var failed atomic.Int64
+	e.devices[0].backend = &faulty{Backend: e.devices[0].backend, stage: func(_ context.Context, name string) error {
+		if name != "load_h" && name != "evaluate" || failed.Load() == 2 {
+			return nil
+		}
+		both.Done()
+		both.Wait()
+		failed.Add(1)
+		return status.New(status.NoDevice, "test", name, "a device", "none")
+	}}
+	result, err := e.ProveProgram(t.Context(), c.request(1))
+	if err != nil || !bytes.Equal(result.Proof, c.proof) || failed.Load() != 2 {
+		t.Errorf("%v; %d stages failed", err, failed.Load())
+	}
+}
+
 // Goal: a device that stays lost ends the job with its error after one more attempt, whichever stage finds it.
 func TestProveProgram_StaysLost(t *testing.T) {
 	c := loadTiny(t, "tiny-16")

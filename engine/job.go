@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
@@ -186,7 +187,7 @@ func (p *proof) run(ctx context.Context, name string, prepare []host.Stage) (_ *
 // A job of the highest class goes to the memory that is kept for it, where its points stay there: where they would come up from the file each time,
 // the rest of the device is quicker, whatever runs there.
 func (p *proof) plan() (sched.Plan, error) {
-	if urgent := urgentOf(p.devices); p.tallied.class == ClassWinning && len(urgent) > 0 && p.staysOn(urgent) {
+	if urgent := urgentOf(p.devices); p.tallied.class == ClassWinning && len(urgent) > 0 && !slices.ContainsFunc(urgent, func(d *device) bool { return !p.staysOn(d, p.work.values, p.work.partitions) }) {
 		if plan, err := p.planOn(urgent); err == nil {
 			p.on = urgent
 			return plan, nil
@@ -196,15 +197,11 @@ func (p *proof) plan() (sched.Plan, error) {
 	return p.planOn(p.on)
 }
 
-// staysOn says whether all points stay on each of the devices.
-func (p *proof) staysOn(devices []*device) bool {
-	for _, d := range devices {
-		p.regain(d)
-		if one, err := p.work.values.plan(d.backend, p.work.partitions); err != nil || one.Streams {
-			return false
-		}
-	}
-	return true
+// staysOn says whether all points stay on a device, between proofs of so many partitions.
+func (e *Engine) staysOn(d *device, v values, partitions int) bool {
+	e.regain(d)
+	plan, err := v.plan(d.backend, partitions)
+	return err == nil && !plan.Streams
 }
 
 // sharedOf is what batches by a plan have together of one set of parameters: jobs of two sets have two of each block of points.

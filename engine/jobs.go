@@ -206,6 +206,7 @@ func (e *Engine) judge(op string, request *ProveRequest, class Class) error {
 		return err
 	}
 	_, err = e.requirements(op, st.Shape, st.PartitionCount(), parseBytes(len(request.C1)), e.devices, class)
+	e.answered(st.Shape, err == nil)
 	return err
 }
 
@@ -219,7 +220,7 @@ func (e *Engine) submit(ctx context.Context, op string, bytes int64, digest [sha
 	if q := e.jobs.queue.Usage().Ceiling.HostBytes; q == 0 {
 		return nil, status.New(status.Caller, op, "engine", "one with a queue for jobs (QueueBytes)", "one without")
 	}
-	if err := e.jobs.queue.FitsFor(op, sched.PriorityOf(options.Class, options.Deadline, time.Time{}, 0), host.Needs{HostBytes: size}); err != nil {
+	if err := e.jobs.queue.FitsFor(op, host.Priority{Class: uint8(options.Class)}, host.Needs{HostBytes: size}); err != nil {
 		return nil, status.Wrap(status.NoMemory, op, "queue", err)
 	}
 	waiting, cancel := context.WithCancel(ctx)

@@ -56,6 +56,7 @@ func (e *Engine) Requirements(shapeName, device string) (r *Requirements, err er
 	if err != nil {
 		return nil, err
 	}
+	defer e.answered(shape, false)
 	return e.requirements(op, shape, shape.Partitions, 0, devices, ClassPoRep)
 }
 
@@ -72,13 +73,19 @@ func (e *Engine) named(op, name string) ([]*device, error) {
 	return nil, status.New(status.Caller, op, "device", "one of "+e.Device(), fmt.Sprintf("%q", name))
 }
 
+// answered books the circuit that was recorded for requirements. Where there is no room for it, it is let go of, unless a job that wants it follows: that books it when it is
+// admitted, and the next one need not record it again.
+func (e *Engine) answered(shape *porep.Shape, wanted bool) {
+	program := porep.Program(shape)
+	if !e.budget.Offer(e.circuit(program)) && !wanted {
+		e.forgetCircuit(program)
+	}
+}
+
 // requirements asks the devices for their plans, and the budget whether what they take can ever fit beside the bytes of a C1 for a job of a class.
 func (e *Engine) requirements(op string, shape *porep.Shape, partitions int, beside int64, devices []*device, class Class) (*Requirements, error) {
 	program := porep.Program(shape)
 	p := &proof{Engine: e, op: op, work: &work{name: shape.OracleName, values: &programValues{program: program, memory: e.circuit(program)}, partitions: partitions}}
-	if !e.budget.Offer(e.circuit(program)) { // recorded for this answer
-		defer e.forgetCircuit(program)
-	}
 	plan, err := p.planOn(devices)
 	if err != nil {
 		return nil, err
@@ -129,18 +136,15 @@ func (e *Engine) Preload(ctx context.Context, source ParamSource, shapeName stri
 	}
 	// What comes up counts as a proof's would.
 	shared := []host.Shared{e.circuit(program)}
-	var devices []*device
-	for _, d := range withUrgent(e.devices) {
+	values := &programValues{program: program}
+	devices := slices.DeleteFunc(urgentOf(e.devices), func(d *device) bool { return !e.staysOn(d, values, shape.Partitions) })
+	devices = append(devices, e.devices...)
+	for _, d := range devices {
 		e.regain(d)
-		plan, err := d.backend.Plan(program, shape.Partitions)
-		if slices.Contains(e.devices, d) {
-			if err != nil {
-				return err
-			}
-		} else if err != nil || plan.Streams { // a part for urgent proofs where these would not go
-			continue
+		plan, err := values.plan(d.backend, shape.Partitions)
+		if err != nil {
+			return err
 		}
-		devices = append(devices, d)
 		shared = append(shared, d.shared(&plan, set.file)...)
 	}
 	held := e.budget.Open(host.Priority{})

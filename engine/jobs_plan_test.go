@@ -107,6 +107,12 @@ func TestRequirements_Circuit(t *testing.T) {
 	if u := e.budget.Usage(); u.Used.HostBytes != u.Ceiling.HostBytes || recorded() == again {
 		t.Errorf("%+v", u)
 	}
+	// A job that is to come has it recorded once, though there is no room yet.
+	a := loadSector(t, "porep-2k-a")
+	p = recorded()
+	if err := e.judge("test", &ProveRequest{C1: a.c1, IDs: a.ids(t)}, ClassPoRep); err != nil || recorded() != p {
+		t.Errorf("recorded anew for a job that waits: %v", err)
+	}
 	all.Release()
 }
 

@@ -461,9 +461,9 @@ func (r *run) begin(ctx context.Context, share, first, count int, make func() (B
 	b.offer()
 	if r.owes > 0 {
 		r.let(b.lanes)
-		return nil
+	} else {
+		r.letAll()
 	}
-	r.letAll()
 	return nil
 }
 

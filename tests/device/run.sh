@@ -155,7 +155,7 @@ soak() { SHAPES=2KiB params && go engine engine -test.v -test.run 'TestSoak_OnCa
 hog() { SHAPES=2KiB params && go engine engine -test.v -test.run 'TestHog_OnCard'; }
 burst() { go engine engine -test.v -test.run 'TestBurst_OnCard'; }
 cancel() { SHAPES=2KiB params && go engine engine -test.v -test.run 'TestCancel_OnCard'; }
-# sealed32 makes parameters of a 32 GiB sector, a file of 47 GB, on the card, and says where they are.
+# sealed32 makes parameters of a 32 GiB sector, a file of 47 GB, on the card, once.
 params32=$STATE/params-32GiB
 sealed32() {
   mkdir -p "$params32"
